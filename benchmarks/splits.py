@@ -20,8 +20,8 @@ from nqg.data.example import Example
 from nqg.data.example_files import read_examples
 from nqg.splits.audit import audit
 from nqg.splits.compounds import Language, load_language
-from nqg.splits.divergence import decomposed
 from nqg.splits.partition import Sizes, sizes_for
+from nqg.splits.swap_search import decomposed
 from nqg.splits.tmcd import Method, TmcdSettings, tmcd_split
 from timing import cpu_seconds, peak_megabytes
 

@@ -7,7 +7,7 @@ import sys
 
 HEAVY = ("torch", "transformers", "numba")
 NOUNS = ("Example", "Split", "Answer", "System", "exact_match", "Scores", "score", "split", "audit")
-SPLIT_MODULES = ("tmcd", "audit", "compounds", "partition", "divergence")
+SPLIT_MODULES = ("tmcd", "audit", "compounds", "partition")
 
 
 def loaded(*statements: str) -> set[str]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from nqg.data.example import Example
 from nqg.errors import FormatError
 from nqg.splits.compounds import BRACKET_TREES
-from nqg.splits.divergence import bags, decomposed
+from nqg.splits.swap_search import bags, decomposed
 
 COUNTERS = st.lists(
     st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 4)).map(Counter), max_size=8

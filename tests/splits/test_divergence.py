@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.splits.divergence import bags
-from nqg.splits.swap_search import ATOM_ALPHA, COMPOUND_ALPHA, tallied_divergence, tally
+from nqg.splits.swap_search import ATOM_ALPHA, COMPOUND_ALPHA, bags, tallied_divergence, tally
 from oracles import defined_divergence
 
 COUNTS = st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 50), min_size=1)

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from nqg.data.example import Example
 from nqg.errors import SettingsError
 from nqg.splits.compounds import BRACKET_TREES
-from nqg.splits.divergence import Decomposed, decomposed
-from nqg.splits.swap_search import greedy_cover, random_start
+from nqg.splits.swap_search import Decomposed, decomposed, greedy_cover, random_start
 from strategies import program_examples
 
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.splits.divergence import bags
 from nqg.splits.swap_search import (
     Tally,
+    bags,
     outcome_of_swap,
     refresh,
     removes_last_atom,

@@ -15,9 +15,8 @@ from nqg.data.example_files import read_examples
 from nqg.errors import NqgError, SettingsError
 from nqg.splits.audit import audit
 from nqg.splits.compounds import load_language
-from nqg.splits.divergence import decomposed
 from nqg.splits.partition import Sizes
-from nqg.splits.swap_search import Budget, tmcd_search, usual_budget
+from nqg.splits.swap_search import Budget, decomposed, tmcd_search, usual_budget
 from nqg.splits.tmcd import Method, TmcdSettings, tmcd_split
 
 FUNQL = load_language("funql")
@@ -153,7 +152,7 @@ def test_atoms_that_do_not_fit_into_train_are_an_error() -> None:
 
 def test_sizes_of_another_dataset_are_refused() -> None:
     with pytest.raises(SettingsError, match="add up to 49, the dataset has 48 examples"):
-        next(tmcd_search(decomposed(SMALL, FUNQL.decomposition), Sizes(31, 18), random.Random(0)))
+        tmcd_search(decomposed(SMALL, FUNQL.decomposition), Sizes(31, 18), random.Random(0))
 
 
 def test_targets_without_compounds_can_still_be_divided() -> None:

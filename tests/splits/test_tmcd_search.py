@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import itertools
 import random
+import time
 from collections import Counter
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -14,17 +17,17 @@ from hypothesis import strategies as st
 from nqg.data.example import Example
 from nqg.errors import SettingsError
 from nqg.splits.compounds import BRACKET_TREES
-from nqg.splits.divergence import Decomposed, decomposed
 from nqg.splits.swap_search import (
     TEMPERATURE_STEPS,
     Arrangement,
-    ArrangementSearch,
     Budget,
+    Clock,
+    Decomposed,
     Problem,
-    SearchStep,
     anneal,
     annealing_search,
     arrangement,
+    decomposed,
     gap,
     greedy_search,
     hill_climb,
@@ -49,13 +52,25 @@ def programs() -> Decomposed:
     return decomposed([Example("s", target) for target in PROGRAMS], BRACKET_TREES)
 
 
-def run(search: ArrangementSearch) -> tuple[list[SearchStep], Arrangement]:
-    steps: list[SearchStep] = []
-    while True:
-        try:
-            steps.append(next(search))
-        except StopIteration as end:
-            return steps, end.value
+class Step(NamedTuple):
+    done: float
+    start: int
+    divergence: float
+
+
+def run(
+    search: Callable[..., Arrangement],
+    problem: Problem,
+    budget: Budget,
+    rng: random.Random,
+    clock: Clock = time.monotonic,
+) -> tuple[list[Step], Arrangement]:
+    steps: list[Step] = []
+
+    def report(done: float, start: int, current: Arrangement) -> None:
+        steps.append(Step(done, start, tallied_divergence(current.compounds)))
+
+    return steps, search(problem, budget, rng, report, clock)
 
 
 def recounted(data: Decomposed, found: Arrangement) -> Arrangement:
@@ -71,9 +86,10 @@ def test_annealing_finds_next_to_the_largest_divergence_of_small_datasets(
     train_size = len(examples) // 2 + 1
     try:
         _, found = run(
-            annealing_search(
-                Problem(data, train_size, Goal()), Budget(3000, 3), random.Random(seed)
-            )
+            annealing_search,
+            Problem(data, train_size, Goal()),
+            Budget(3000, 3),
+            random.Random(seed),
         )
     except SettingsError:
         assume(False)
@@ -86,9 +102,11 @@ def test_annealing_finds_next_to_the_largest_divergence_of_small_datasets(
 
 
 @pytest.mark.parametrize("search", [annealing_search, greedy_search])
-def test_what_was_counted_along_the_way_equals_a_recount(search: object) -> None:
+def test_what_was_counted_along_the_way_equals_a_recount(
+    search: Callable[..., Arrangement],
+) -> None:
     data = programs()
-    _, found = run(search(Problem(data, 30, Goal()), Budget(5000, 2), random.Random(1)))  # type: ignore[operator]
+    _, found = run(search, Problem(data, 30, Goal()), Budget(5000, 2), random.Random(1))
     fresh = recounted(data, found)
     assert found.compounds.train.tolist() == fresh.compounds.train.tolist()
     assert found.atoms.test.tolist() == fresh.atoms.test.tolist()
@@ -101,7 +119,7 @@ def test_what_was_counted_along_the_way_equals_a_recount(search: object) -> None
 
 def test_the_greedy_search_ends_where_no_legal_swap_helps() -> None:
     data = programs()
-    _, found = run(greedy_search(Problem(data, 30, Goal()), Budget(1), random.Random(3)))
+    _, found = run(greedy_search, Problem(data, 30, Goal()), Budget(1), random.Random(3))
     here = tallied_divergence(found.compounds)
     for leaving, entering in itertools.product(found.train, found.test):
         helps = outcome_of_swap(found.compounds, leaving, entering).divergence > here + 1e-9
@@ -121,10 +139,10 @@ def test_climbing_goes_on_where_it_stopped() -> None:
 def test_annealing_beats_the_greedy_search() -> None:
     data = programs()
     _, annealed = run(
-        annealing_search(Problem(data, 30, Goal()), Budget(20_000, 3), random.Random(0))
+        annealing_search, Problem(data, 30, Goal()), Budget(20_000, 3), random.Random(0)
     )
     greedy = [
-        run(greedy_search(Problem(data, 30, Goal()), Budget(1), random.Random(seed)))[1]
+        run(greedy_search, Problem(data, 30, Goal()), Budget(1), random.Random(seed))[1]
         for seed in range(3)
     ]
     worst = min(tallied_divergence(found.compounds) for found in greedy)
@@ -203,9 +221,10 @@ def test_a_bound_on_atoms_holds_at_the_end_and_costs_divergence() -> None:
     data = programs()
     free, bound = (
         run(
-            annealing_search(
-                Problem(data, 30, Goal(atom_bound=bound)), Budget(20_000, 2), random.Random(4)
-            )
+            annealing_search,
+            Problem(data, 30, Goal(atom_bound=bound)),
+            Budget(20_000, 2),
+            random.Random(4),
         )[1]
         for bound in (1.0, 0.005)
     )
@@ -217,7 +236,7 @@ def test_a_bound_on_atoms_holds_at_the_end_and_costs_divergence() -> None:
 def test_a_chosen_divergence_is_met(aim: float) -> None:
     goal = Goal(aim, tolerance=0.01)
     _, found = run(
-        annealing_search(Problem(programs(), 30, goal), Budget(20_000, 3), random.Random(6))
+        annealing_search, Problem(programs(), 30, goal), Budget(20_000, 3), random.Random(6)
     )
     assert gap(found, goal) <= 0.01
 
@@ -225,7 +244,7 @@ def test_a_chosen_divergence_is_met(aim: float) -> None:
 def test_steps_say_how_far_the_search_is() -> None:
     problem = Problem(programs(), 30, Goal())
     steps, found = run(
-        annealing_search(problem, Budget(1000, 3), random.Random(0), clock=lambda: 0.0)
+        annealing_search, problem, Budget(1000, 3), random.Random(0), clock=lambda: 0.0
     )
     shares = [step.done for step in steps]
     assert shares == sorted(shares)
@@ -240,7 +259,7 @@ def test_a_time_budget_cools_faster_and_then_stops() -> None:
     problem = Problem(programs(), 30, Goal())
     budget = Budget(moves=100_000, seconds=40.0)
     steps, found = run(
-        annealing_search(problem, budget, random.Random(0), clock=lambda: float(next(ticks)))
+        annealing_search, problem, budget, random.Random(0), clock=lambda: float(next(ticks))
     )
     assert 5 < len(steps) < 40
     assert steps[-1].start <= 3
@@ -251,9 +270,11 @@ def test_the_greedy_search_obeys_the_time_budget_too() -> None:
     ticks = itertools.count()
     problem = Problem(programs(), 30, Goal())
     steps, _ = run(
-        greedy_search(
-            problem, Budget(1, seconds=2.0), random.Random(0), clock=lambda: float(next(ticks))
-        )
+        greedy_search,
+        problem,
+        Budget(1, seconds=2.0),
+        random.Random(0),
+        clock=lambda: float(next(ticks)),
     )
     assert len(steps) == 2
 
@@ -261,7 +282,7 @@ def test_the_greedy_search_obeys_the_time_budget_too() -> None:
 def test_the_seed_alone_decides() -> None:
     problem = Problem(programs(), 30, Goal())
     first, again, other = (
-        run(annealing_search(problem, Budget(2000, 2), random.Random(seed)))[1].train.tolist()
+        run(annealing_search, problem, Budget(2000, 2), random.Random(seed))[1].train.tolist()
         for seed in (1, 1, 2)
     )
     assert first == again

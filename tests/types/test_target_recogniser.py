@@ -291,7 +291,9 @@ def test_a_prefix_never_changes_so_that_beams_may_share_it(funql: TargetGrammar)
             assert longer is not None
             beams[number] = longer
     assert all(beam.expected.end for beam in beams)
-    assert [beam.length - shared.length for beam in beams] == [len(rest) for rest in rests]
+    assert [beam.chart.position - shared.chart.position for beam in beams] == [
+        len(rest) for rest in rests
+    ]
     assert shared.expected == before
     assert shared.then("answer") is None
 

@@ -1,4 +1,4 @@
-"""What a split measures: sizes, unseen atoms, divergences, shared templates and lengths (section 6.1 of the paper)."""
+"""What a split measures: sizes, unseen atoms, divergences, templates, lengths (section 6.1)."""
 
 from __future__ import annotations
 
@@ -11,15 +11,20 @@ import numpy as np
 from nqg.data.dataset import Split
 from nqg.data.example import Example
 from nqg.errors import SettingsError
+from nqg.grammar.ragged import offsets_from_lengths
 from nqg.splits.compounds import Language, language_of
 from nqg.splits.partition import Side
 
-Histogram = Mapping[int, int]  # how many examples have each length, shortest first
+# How many examples have each length, shortest first.
+Histogram = Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """A split, measured; `dev` is counted but takes no part in the comparison of test with train."""
+    """A split, measured; `dev` takes no part in the comparison of test with train.
+
+    `lengths` has the lengths of sources and targets in each subset, in tokens.
+    """
 
     name: str
     language: str
@@ -31,9 +36,7 @@ class Audit:
     atom_divergence: float
     test_templates: int
     shared_templates: int
-    lengths: Mapping[
-        str, Mapping[Side, Histogram]
-    ]  # of sources and targets in each part, in tokens
+    lengths: Mapping[str, Mapping[Side, Histogram]]
 
     @property
     def unseen_atom_share(self) -> float:
@@ -50,11 +53,11 @@ def audit(
     language: Language | str | None = None,
     name: str = "split",
 ) -> Audit:
-    """Measure a split of a dataset, whose targets are in `language`, by default the one that they look like.
+    """Measure a split of a dataset with targets in `language`, by default what they look like.
 
     >>> examples = [Example("jump", "J"), Example("jump twice", "J J"), Example("walk", "W")]
-    >>> found = audit(examples, Split(train=(0, 1), test=(2,)))
-    >>> found.language, found.unseen_atom_share, found.atom_divergence
+    >>> measured = audit(examples, Split(train=(0, 1), test=(2,)))
+    >>> measured.language, measured.unseen_atom_share, measured.atom_divergence
     ('tokens', 1.0, 1.0)
     """
     return audits(examples, {name: split}, language_of(examples, language))[0]
@@ -64,53 +67,48 @@ def audits(
     examples: Sequence[Example], splits: Mapping[str, Split], language: Language
 ) -> list[Audit]:
     """Measure several splits of one dataset, whose targets are taken apart only once."""
-    from nqg.splits.divergence import decomposed
-    from nqg.splits.swap_search import arrangement, tallied_divergence  # which loads Numba
+    # Loads Numba.
+    from nqg.splits.swap_search import arrangement, decomposed, tallied_divergence
 
     data = decomposed(examples, language.decomposition)
-    atoms = data.atoms
+    starts, ids, _, _, _ = data.atoms
     templates = [language.template(example.target) for example in examples]
-    found = []
+    measured = []
     for name, split in splits.items():
         parts = split.parts(examples)
-        if not parts.train or not parts.test:
-            sizes = f"train has {len(parts.train)} examples and test {len(parts.test)}"
+        subsets = {"train": parts.train, "dev": parts.dev, "test": parts.test}
+        train, dev, test = map(len, subsets.values())
+        if not train or not test:
+            sizes = f"train has {train} examples and test {test}"
             raise SettingsError(f"{name}: {sizes}; both need some")
-        test = np.array(split.test)
-        measured = arrangement(data, np.array(split.train), test)
-        unseen = np.concatenate([[0], np.cumsum(measured.atoms.train[atoms.ids] == 0)])
+        sides = arrangement(data, np.array(split.train), np.array(split.test))
+        # How many atoms of the examples before each one are not in train.
+        unseen = offsets_from_lengths(sides.atoms.train[ids] == 0)
+        has_unseen = unseen[starts[sides.test + 1]] > unseen[starts[sides.test]]
         test_templates = {templates[position] for position in split.test}
-        lengths = {
-            part: {
-                Side.SOURCE: dict(
-                    sorted(Counter(len(example.source_tokens) for example in held).items())
-                ),
-                Side.TARGET: dict(
-                    sorted(Counter(len(example.target_tokens) for example in held).items())
-                ),
-            }
-            for part, held in (("train", parts.train), ("dev", parts.dev), ("test", parts.test))
-        }
-        found.append(
+        train_templates = {templates[position] for position in split.train}
+        measured.append(
             Audit(
                 name=name,
                 language=language.name,
-                train=len(parts.train),
-                dev=len(parts.dev),
-                test=len(parts.test),
-                unseen_atom_examples=int(
-                    np.count_nonzero(unseen[atoms.starts[test + 1]] > unseen[atoms.starts[test]])
-                ),
-                compound_divergence=tallied_divergence(measured.compounds),
-                atom_divergence=tallied_divergence(measured.atoms),
+                train=train,
+                dev=dev,
+                test=test,
+                unseen_atom_examples=int(has_unseen.sum()),
+                compound_divergence=tallied_divergence(sides.compounds),
+                atom_divergence=tallied_divergence(sides.atoms),
                 test_templates=len(test_templates),
-                shared_templates=len(
-                    test_templates & {templates[position] for position in split.train}
-                ),
-                lengths=lengths,
+                shared_templates=len(test_templates & train_templates),
+                lengths={subset: _lengths(held) for subset, held in subsets.items()},
             )
         )
-    return found
+    return measured
+
+
+def _lengths(examples: Sequence[Example]) -> dict[Side, Histogram]:
+    sources = sorted(len(example.source_tokens) for example in examples)
+    targets = sorted(len(example.target_tokens) for example in examples)
+    return {Side.SOURCE: dict(Counter(sources)), Side.TARGET: dict(Counter(targets))}
 
 
 BARS = " ▁▂▃▄▅▆▇█"
@@ -128,41 +126,41 @@ HEADER = (
 
 
 def audit_text(audits: Sequence[Audit]) -> str:
-    """The table, then the lengths: a line for each side and part that has examples, the bars of a side on one scale."""
-    rows = [HEADER]
-    for audit in audits:
-        unseen = f"{audit.unseen_atom_examples} ({audit.unseen_atom_share:.2%})"
-        divergences = f"{audit.compound_divergence:.4f}", f"{audit.atom_divergence:.4f}"
-        shared = f"{audit.shared_templates} of {audit.test_templates}"
-        rows.append(
-            (
-                audit.name,
-                str(audit.train),
-                str(audit.dev),
-                str(audit.test),
-                unseen,
-                *divergences,
-                shared,
-            )
-        )
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    """The table, then the lengths: a line for each side and subset that has examples.
+
+    The bars of a side are on one scale.
+    """
+    rows = [HEADER, *map(_cells, audits)]
+    widths = [max(map(len, column)) for column in zip(*rows)]
     lines = []
     for name, *cells in rows:
-        aligned = [cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True)]
+        aligned = map(str.rjust, cells, widths[1:])
         lines.append("  ".join([name.ljust(widths[0]), *aligned]).rstrip())
     lines.append("")
     for audit in audits:
         for side in Side:
-            histograms = {
-                part: lengths[side] for part, lengths in audit.lengths.items() if lengths[side]
-            }
-            longest = max(max(histogram) for histogram in histograms.values())
-            for part, histogram in histograms.items():
-                figures = f"mean {mean_length(histogram):5.1f}, at most {max(histogram):3}"
-                lines.append(
-                    f"{audit.name}: {side} tokens, {part:5}  {figures}  |{bars(histogram, longest)}|"
-                )
+            longest = max(max(lengths[side], default=0) for lengths in audit.lengths.values())
+            for subset, lengths in audit.lengths.items():
+                histogram = lengths[side]
+                if histogram:
+                    figures = f"mean {mean_length(histogram):5.1f}, at most {max(histogram):3}"
+                    title = f"{audit.name}: {side} tokens, {subset:5}"
+                    lines.append(f"{title}  {figures}  |{bars(histogram, longest)}|")
     return "\n".join(lines)
+
+
+def _cells(audit: Audit) -> tuple[str, ...]:
+    """The row of an audit in the table."""
+    return (
+        audit.name,
+        str(audit.train),
+        str(audit.dev),
+        str(audit.test),
+        f"{audit.unseen_atom_examples} ({audit.unseen_atom_share:.2%})",
+        f"{audit.compound_divergence:.4f}",
+        f"{audit.atom_divergence:.4f}",
+        f"{audit.shared_templates} of {audit.test_templates}",
+    )
 
 
 def mean_length(histogram: Histogram) -> float:
@@ -175,7 +173,7 @@ def mean_length(histogram: Histogram) -> float:
 
 
 def bars(histogram: Histogram, longest: int) -> str:
-    """A histogram as one line: a bar for each length from 1 to `longest`, or for some neighbouring lengths together.
+    """A histogram as one line: a bar for each length up to `longest`, or for some neighbours.
 
     >>> bars({1: 4, 3: 8}, 4)
     '▄ █ '

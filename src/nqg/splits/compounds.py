@@ -1,8 +1,9 @@
-"""Atoms and compounds of targets (section 3 and appendix B.3 of the paper), for every language that splits know.
+"""Atoms and compounds of targets (section 3 and appendix B.3 of the paper), by language.
 
-Atoms are the symbols of a target. In a bracketed language, compounds are a symbol and one child with the child's
-position among the arguments kept: `exclude(longest(_),_)`. Where a target is a flat sequence of tokens, compounds are
-pairs of neighbours. FunQL and SQL are named here and live in `nqg.paper`.
+Atoms are the symbols of a target. In a bracketed language, compounds are a symbol and one child
+with the child's position among the arguments kept: `exclude(longest(_),_)`. Where a target is a
+flat sequence of tokens, compounds are pairs of neighbours. FunQL and SQL are named here and live in
+`nqg.paper`.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from nqg.errors import FormatError, SettingsError, UnknownName
 from nqg.extensions import load_extension
 from nqg.text.brackets import BRACKETS
 
-NAMELESS = frozenset({"", "()", "[]", "{}"})  # labels of nodes that no symbol of the target names
-PIECE = re.compile(r"""[()\[\]{},]|"[^"]*"|'[^']*'|[^\s()\[\]{},]+""")
+# Labels of nodes that no symbol of the target names.
+NAMELESS = frozenset({"", "()", "[]", "{}"})
+TOKEN = re.compile(r"""[()\[\]{},]|"[^"]*"|'[^']*'|[^\s()\[\]{},]+""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +49,20 @@ class Tree:
             waiting.extend(reversed(node.children))
 
     def __str__(self) -> str:
-        pieces: list[str] = []
+        texts: list[str] = []
         waiting: list[Tree | str] = [self]
         while waiting:
             item = waiting.pop()
-            pieces.append(item if isinstance(item, str) else item.label)
-            if isinstance(item, Tree) and item.children:
-                inside: list[Tree | str] = [
-                    each for child in item.children for each in (", ", child)
-                ]
-                waiting += [")", *reversed(inside[1:]), "("]
-        return "".join(pieces)
+            if isinstance(item, str):
+                texts.append(item)
+                continue
+            texts.append(item.label)
+            if item.children:
+                waiting.append(")")
+                for child in reversed(item.children):
+                    waiting += [child, ", "]
+                waiting[-1] = "("
+        return "".join(texts)
 
 
 def bracket_tree(target: str) -> Tree:
@@ -68,54 +73,55 @@ def bracket_tree(target: str) -> Tree:
     >>> str(bracket_tree("(count (city all) 7)"))
     'count(city(all), 7)'
     """
-    pieces = PIECE.findall(target)
-    heads_inside = bool(pieces) and pieces[0] in BRACKETS
-    path = [OpenNode()]  # from the root to the place that was reached
-    for piece, following in zip(pieces, [*pieces[1:], ""], strict=True):
+    tokens = TOKEN.findall(target)
+    heads_inside = bool(tokens) and tokens[0] in BRACKETS
+    # The nodes that are open, from the root down.
+    path = [OpenNode()]
+    for token, following in pairwise([*tokens, ""]):
         top = path[-1]
-        if piece in BRACKETS and top.label and not top.bracket:
-            top.bracket = piece
-        elif piece in BRACKETS:
-            path.append(OpenNode(piece))
-        elif piece in BRACKETS.values():
+        if token in BRACKETS and top.label and not top.bracket:
+            top.bracket = token
+        elif token in BRACKETS:
+            path.append(OpenNode(token))
+        elif token in BRACKETS.values():
             path.pop()
-            if BRACKETS.get(top.bracket) != piece:
-                raise FormatError(f"found '{piece}', expected {top.expected()}")
+            if BRACKETS.get(top.bracket) != token:
+                raise FormatError(f"found '{token}', expected {top.expected()}")
             path[-1].children.append(top.closed())
-        elif piece == ",":
+        elif token == ",":
             continue
         elif not heads_inside and following in BRACKETS:
-            path.append(OpenNode(label=piece))
+            path.append(OpenNode(label=token))
         elif heads_inside and top.bracket and not top.label and not top.children:
-            top.label = piece
+            top.label = token
         else:
-            top.children.append(Tree(piece))
+            top.children.append(Tree(token))
     if len(path) > 1:
         raise FormatError(f"the target ends, expected {path[-1].expected()}")
-    children = path[0].children
-    return children[0] if len(children) == 1 else path[0].closed()
+    root = path[0].closed()
+    return root.children[0] if len(root.children) == 1 else root
 
 
 @dataclass(slots=True)
 class OpenNode:
-    """A node whose closing bracket has not come yet; a symbol that is applied waits for its opening one first."""
+    """A node whose closing bracket has not come yet.
+
+    A symbol that is applied waits for its opening bracket first.
+    """
 
     bracket: str = ""
     label: str = ""
     children: list[Tree] = field(default_factory=list)
 
     def closed(self) -> Tree:
-        return Tree(
-            self.label or self.bracket + BRACKETS.get(self.bracket, ""), tuple(self.children)
-        )
+        label = self.label or self.bracket + BRACKETS.get(self.bracket, "")
+        return Tree(label, tuple(self.children))
 
     def expected(self) -> str:
         bracket = self.bracket
-        return (
-            f"'{BRACKETS[bracket]}' for '{self.label}{bracket}'"
-            if bracket
-            else "no closing bracket here"
-        )
+        if not bracket:
+            return "no closing bracket here"
+        return f"'{BRACKETS[bracket]}' for '{self.label}{bracket}'"
 
 
 def bracket_atoms(target: str) -> Counter[str]:
@@ -124,9 +130,8 @@ def bracket_atoms(target: str) -> Counter[str]:
     >>> sorted(bracket_atoms("longest ( river )"))
     ['longest', 'river']
     """
-    return Counter(
-        node.label for node in bracket_tree(target).nodes() if node.label not in NAMELESS
-    )
+    labels = (node.label for node in bracket_tree(target).nodes())
+    return Counter(label for label in labels if label not in NAMELESS)
 
 
 def bracket_compounds(target: str) -> Counter[str]:
@@ -135,14 +140,15 @@ def bracket_compounds(target: str) -> Counter[str]:
     >>> list(bracket_compounds("exclude ( longest ( river ) , m0 )"))
     ['exclude(longest(_),_)', 'exclude(_,m0)', 'longest(river)']
     """
-    found: Counter[str] = Counter()
+    compounds = Counter[str]()
     for node in bracket_tree(target).nodes():
-        for place, child in enumerate(node.children):
+        for number, child in enumerate(node.children):
             arguments = ["_"] * len(node.children)
-            blanks = ",".join("_" * len(child.children))
-            arguments[place] = f"{child.label}({blanks})" if child.children else child.label
-            found[f"{node.label}({','.join(arguments)})"] += 1
-    return found
+            arguments[number] = child.label
+            if child.children:
+                arguments[number] += f"({','.join('_' * len(child.children))})"
+            compounds[f"{node.label}({','.join(arguments)})"] += 1
+    return compounds
 
 
 def neighbours(target: str) -> Counter[str]:
@@ -154,7 +160,8 @@ def neighbours(target: str) -> Counter[str]:
     return Counter(" ".join(pair) for pair in pairwise(target.split()))
 
 
-Template = Callable[[str], str]  # from a target
+# A function of a target.
+Template = Callable[[str], str]
 
 
 def regex_template(pattern: str, blank: str = "_") -> Template:
@@ -176,7 +183,7 @@ constants_template = regex_template(CONSTANTS)
 
 
 class Decomposition(NamedTuple):
-    """What a target is made of: its atoms, and the compounds in which they are combined, each with its count."""
+    """Functions that count the atoms of a target, and the compounds in which they are combined."""
 
     atoms: Callable[[str], Counter[str]]
     compounds: Callable[[str], Counter[str]]
@@ -187,7 +194,7 @@ BRACKET_TREES = Decomposition(bracket_atoms, bracket_compounds)
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """How targets are decomposed, which template they have, and whether a target looks like one of the language."""
+    """How targets are decomposed, their template, and whether a target looks like the language."""
 
     name: str
     decomposition: Decomposition
@@ -231,12 +238,17 @@ def load_language(name: str) -> Language:
 def language_of(
     examples: Sequence[Example], language: Language | str | None = None, blank: str | None = None
 ) -> Language:
-    """The language that is given or named, or else the likely one; templates blank what the regex `blank` matches."""
+    """The language that is given or named, or else the likely one.
+
+    Its templates leave out what the regular expression `blank` matches.
+    """
     if language is None:
         language = likely_language(examples)
     elif isinstance(language, str):
         language = load_language(language)
-    return language if blank is None else replace(language, template=regex_template(blank))
+    if blank is not None:
+        language = replace(language, template=regex_template(blank))
+    return language
 
 
 def likely_language(examples: Sequence[Example]) -> Language:
@@ -247,8 +259,8 @@ def likely_language(examples: Sequence[Example]) -> Language:
     """
     if not examples:
         raise SettingsError("there are no examples; a split needs at least 2")
-    languages = [load_language(name) for name in COMPOUND_LANGUAGES]
-    votes: Counter[str] = Counter()
+    languages = list(map(load_language, COMPOUND_LANGUAGES))
+    votes = Counter[str]()
     for example in examples:
         likely = next(language for language in languages if language.is_likely(example.target))
         votes[likely.name] += 1

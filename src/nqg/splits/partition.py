@@ -1,13 +1,15 @@
-"""Datasets divided into train, dev and test: how many examples each gets, and which, at random, by length or template.
+"""Datasets divided into train, dev and test: how many examples each gets, and which.
 
-`split` is one function for every way to divide; that by compounds is in `nqg.splits.tmcd`.
+`split` is one function for every method: at random, by length or by template, and by compounds
+(`nqg.splits.tmcd`).
 """
 
 from __future__ import annotations
 
+import math
 import random
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import chain
@@ -22,7 +24,8 @@ from nqg.splits.compounds import Language, Template, language_of
 if TYPE_CHECKING:
     from nqg.splits.tmcd import TmcdSettings
 
-Amount = int | float  # a number of examples (`440`) or a share of the dataset (`0.25`)
+# A number of examples (`440`) or a share of the dataset (`0.25`).
+Amount = int | float
 USUAL_TEST_SHARE = 0.25
 
 
@@ -48,7 +51,7 @@ class Sizes:
         return f"train {self.train}, dev {self.dev}, test {self.test}"
 
     def check(self, total: int) -> None:
-        """Refuse a dataset of another size than these parts use up."""
+        """Refuse a dataset of another size."""
         if self.total != total:
             raise SettingsError(
                 f"{self} add up to {self.total}, the dataset has {total} examples; "
@@ -75,19 +78,22 @@ def sizes_for(
     if train is None and test is None:
         test = USUAL_TEST_SHARE
     counts: dict[str, int] = {}
-    for part, amount in {"dev": dev, "train": train, "test": test}.items():
-        if isinstance(amount, float):
-            if not 0 <= amount < 1:
-                raise SettingsError(
-                    f"{part} size {amount}: expected a share between 0 and 1, or a whole number"
-                )
-            counts[part] = max(round(amount * total), 1 if amount else 0)
-        elif amount is not None:
-            if not 0 <= amount <= total:
-                raise SettingsError(
-                    f"{part} size {amount}: expected between 0 and {total}, the number of examples"
-                )
-            counts[part] = amount
+    for subset, amount in {"dev": dev, "train": train, "test": test}.items():
+        if amount is None:
+            continue
+        is_share = isinstance(amount, float)
+        if is_share and not 0 <= amount < 1:
+            raise SettingsError(
+                f"{subset} size {amount}: expected a share between 0 and 1, or a whole number"
+            )
+        if not 0 <= amount <= total:
+            raise SettingsError(
+                f"{subset} size {amount}: expected between 0 and {total}, the number of examples"
+            )
+        if is_share:
+            # A share above 0 is at least one example.
+            amount = max(round(amount * total), math.ceil(amount))
+        counts[subset] = int(amount)
     rest = total - sum(counts.values())
     sizes = Sizes(counts.get("train", rest), counts.get("test", rest), counts["dev"])
     sizes.check(total)
@@ -118,47 +124,48 @@ class Side(StrEnum):
 def length_split(examples: Sequence[Example], sizes: Sizes, *, by: Side = Side.SOURCE) -> Split:
     """The examples in order of length, ties in the order of the dataset, then divided.
 
-    Length counts the pieces between single spaces, so a double space adds one: the published Spider split counts so.
-    Of examples that are equal, the last one stands first. Nobody can tell them apart by their text, but split files
+    A double space counts as one more token: the published Spider split counts so. Of examples that
+    are equal, the last one stands first. Nobody can tell them apart by their text, but split files
     name positions: this order is that of the published ones.
     """
     sizes.check(len(examples))
-    order = sorted(range(len(examples)), key=lambda position: spaced_length(examples[position], by))
-    equal: dict[tuple[str, str], list[int]] = defaultdict(list)
+    equal = defaultdict[tuple[str, str], list[int]](list)
     for position, example in enumerate(examples):
         equal[example.source, example.target].append(position)
-    order = [
-        equal[examples[position].source, examples[position].target].pop() for position in order
-    ]
+    by_length = sorted(examples, key=lambda example: spaced_length(example, by))
+    order = [equal[example.source, example.target].pop() for example in by_length]
     return partition(order, sizes, {"method": "length", "by": str(by)})
 
 
 def spaced_length(example: Example, side: Side) -> int:
-    """How many pieces single spaces divide a side of `example` into.
+    """How many tokens single spaces divide a side of `example` into.
 
     >>> spaced_length(Example("give me  the rivers", "river"), Side.SOURCE)
     5
     """
-    return (example.source if side is Side.SOURCE else example.target).count(" ") + 1
+    text = example.source if side is Side.SOURCE else example.target
+    return text.count(" ") + 1
 
 
-Group = list[int]  # the positions of all examples with one template
+# The positions of all examples with one template.
+Group = list[int]
 
 
 def template_split(
     examples: Sequence[Example], sizes: Sizes, template: Template, rng: random.Random
 ) -> Split:
-    """A random split in which no template stands in two parts, with sizes as near to `sizes` as that allows."""
+    """A random split in which no template stands in two subsets, with the nearest sizes."""
     sizes.check(len(examples))
-    groups: dict[str, Group] = defaultdict(list)
+    groups = defaultdict[str, Group](list)
     for position, example in enumerate(examples):
         groups[template(example.target)].append(position)
-    in_train, held_out = _divide(list(groups.values()), sizes.train, rng)
-    in_dev, in_test = _divide(held_out, sizes.dev, rng) if sizes.dev else ([], held_out)
-    train, test, dev = (
-        tuple(sorted(chain.from_iterable(part))) for part in (in_train, in_test, in_dev)
-    )
-    return Split(train, test, dev, {"method": "template"})
+    train, held_out = _divide(list(groups.values()), sizes.train, rng)
+    dev, test = _divide(held_out, sizes.dev, rng) if sizes.dev else ([], held_out)
+    return Split(_positions(train), _positions(test), _positions(dev), {"method": "template"})
+
+
+def _positions(groups: Iterable[Group]) -> tuple[int, ...]:
+    return tuple(sorted(chain.from_iterable(groups)))
 
 
 def _divide(groups: list[Group], size: int, rng: random.Random) -> tuple[list[Group], list[Group]]:
@@ -169,8 +176,9 @@ def _divide(groups: list[Group], size: int, rng: random.Random) -> tuple[list[Gr
         )
     groups = rng.sample(groups, len(groups))
     chosen = nearest_subset([len(group) for group in groups], size)
-    return [groups[at] for at in sorted(chosen)], [
-        group for at, group in enumerate(groups) if at not in chosen
+    others = set(range(len(groups))) - chosen
+    return [groups[number] for number in sorted(chosen)], [
+        groups[number] for number in sorted(others)
     ]
 
 
@@ -180,16 +188,16 @@ def nearest_subset(sizes: Sequence[int], wanted: int) -> set[int]:
     >>> sorted(nearest_subset([5, 3, 4], 8))
     [0, 1]
     """
-    last_added: dict[
-        int, int
-    ] = {}  # to each sum: it is reached from a lower sum of earlier members only
-    reachable = 1  # bit s is set where some of the sizes so far add up to s
-    for at, size in enumerate(sizes):
+    # The last member of each sum; the others add up to a lower sum of earlier members.
+    last_added: dict[int, int] = {}
+    # Bit s is set where some of the sizes so far add up to s.
+    reachable = 1
+    for number, size in enumerate(sizes):
         fresh = (reachable << size) & ~reachable
         reachable |= fresh
         while fresh:
             lowest = fresh & -fresh
-            last_added[lowest.bit_length() - 1] = at
+            last_added[lowest.bit_length() - 1] = number
             fresh ^= lowest
     del last_added[sum(sizes)]
     total = min(last_added, key=lambda height: (abs(height - wanted), height))
@@ -217,38 +225,37 @@ def split(
     settings: TmcdSettings | None = None,
     progress: Progress = silent,
 ) -> Split:
-    """Divide a dataset into train, test and perhaps dev by a `method`: random, length, template or tmcd.
+    """Divide a dataset into train, test and perhaps dev: random, length, template or tmcd.
 
-    A size is a number of examples or a share of them; train or test, where it is not given, takes what remains. A
-    length split compares the length `by` one side. Template and TMCD splits read targets in `language` (funql, sql,
-    brackets, tokens; by default what they look like), templates may `blank` what a regular expression matches, and
-    `settings` say how a TMCD split is searched for.
+    A size is a number of examples or a share of them; train or test, where it is not given, takes
+    what remains. A length split compares the length `by` one side. Template and TMCD splits read
+    targets in `language` (funql, sql, brackets, tokens; by default what they look like), templates
+    may `blank` what a regular expression matches, and `settings` are those of the TMCD search.
 
     >>> examples = [Example("jump", "J"), Example("jump twice", "J J"), Example("walk", "W")]
     >>> split(examples, "length", test=1)
     Split(train=(0, 2), test=(1,), dev=(), made_by={'method': 'length', 'by': 'source'})
     """
-    sizes, rng = sizes_for(len(examples), train=train, test=test, dev=dev), random.Random(seed)
+    sizes = sizes_for(len(examples), train=train, test=test, dev=dev)
+    rng = random.Random(seed)
+    if method == "length":
+        return length_split(examples, sizes, by=Side(by))
     made_by: dict[str, str | int] = {"seed": seed}
     if method == "random":
         divided = random_split(examples, sizes, rng)
-    elif method == "length":
-        return length_split(examples, sizes, by=Side(by))
     elif method in METHODS:
         language = language_of(examples, language, blank)
         made_by["language"] = language.name
         if method == "template":
             divided = template_split(examples, sizes, language.template, rng)
-            made_by |= {"blank": blank} if blank is not None else {}
+            if blank is not None:
+                made_by["blank"] = blank
         else:
-            from nqg.splits.tmcd import (
-                DEFAULT_SETTINGS,
-                tmcd_split,
-            )  # which needs the sizes defined here
+            # This module needs the sizes defined here.
+            from nqg.splits.tmcd import DEFAULT_SETTINGS, tmcd_split
 
-            divided = tmcd_split(
-                examples, sizes, language.decomposition, rng, settings or DEFAULT_SETTINGS, progress
-            )
+            settings = settings or DEFAULT_SETTINGS
+            divided = tmcd_split(examples, sizes, language.decomposition, rng, settings, progress)
     else:
         raise UnknownName("way to split a dataset", method, METHODS)
     return replace(divided, made_by={**divided.made_by, **made_by})

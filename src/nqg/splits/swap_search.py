@@ -1,7 +1,9 @@
 """The searches behind TMCD splits: arrangements of examples in train and test, improved by swaps.
 
-Atoms and compounds are counted on both sides, and how far the two lie apart (Keysers et al., 2020) is worked out anew
-for every swap that is weighed, millions of times: in compiled code.
+Atoms and compounds of all examples become numbers (`Bags`), are counted on both sides of a split
+(`Tally`), and how far the two sides lie apart (Keysers et al., 2020) is worked out anew for every
+swap that is weighed, millions of times: in compiled code. A swap changes a tally in place. Train
+holds every atom from the start of a search to its end.
 """
 
 from __future__ import annotations
@@ -11,38 +13,110 @@ import itertools
 import math
 import random
 import time
-from collections import defaultdict
-from collections.abc import Callable, Generator, Iterator
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
 from nqg.data.dataset import Split
-from nqg.errors import NqgError, SettingsError, counted
-from nqg.grammar.arrays import FloatArray, Int64Array, kernel
-from nqg.splits.divergence import Bags, Decomposed
+from nqg.data.example import Example
+from nqg.errors import FormatError, NqgError, SettingsError, counted
+from nqg.grammar.arrays import FloatArray, Int32Array, Int64Array, kernel
+from nqg.grammar.ragged import offsets_from_lengths
+from nqg.progress import Progress, silent
+from nqg.splits.compounds import Decomposition
 from nqg.splits.partition import Sizes
 from nqg.splits.tmcd import DEFAULT_SETTINGS, Goal, Method, TmcdSettings
 
-COMPOUND_ALPHA = (
-    0.1  # little weight on train: what matters is whether a test compound occurs there at all
-)
-ATOM_ALPHA = 0.5  # equal weights: atoms should be about as frequent on both sides
+# The weights of train in the two divergences, as Keysers et al. chose them: little for compounds,
+# because what matters is whether train has a compound of test at all, and half for atoms.
+COMPOUND_ALPHA, ATOM_ALPHA = 0.1, 0.5
 NO_FEATURE = np.iinfo(np.int32).max
 
 
+class Bags(NamedTuple):
+    """The features of every example, with their counts.
+
+    Those of example e are `ids[starts[e]:starts[e + 1]]`, ascending. `sizes` has the occurrences of
+    all features in each example, `width` the number of different features (F).
+    """
+
+    starts: Int64Array
+    ids: Int32Array
+    counts: Int32Array
+    sizes: Int64Array
+    width: int
+
+    def row(self, example: int) -> list[int]:
+        row: list[int] = self.ids[self.starts[example] : self.starts[example + 1]].tolist()
+        return row
+
+    def totals(self, positions: Int64Array) -> Int64Array:
+        """How often each feature occurs in the examples at `positions`, which may repeat."""
+        times = np.bincount(positions, minlength=len(self.sizes))
+        weights = self.counts * np.repeat(times, np.diff(self.starts))
+        return np.bincount(self.ids, weights, minlength=self.width).astype(np.int64)
+
+
+class Decomposed(NamedTuple):
+    """The atoms and compounds of every example."""
+
+    atoms: Bags
+    compounds: Bags
+
+
+def decomposed(examples: Sequence[Example], decomposition: Decomposition) -> Decomposed:
+    """Every target taken apart, each different one once; the error names a target that cannot be."""
+
+    def counters(features: Callable[[str], Counter[str]]) -> Iterator[Counter[str]]:
+        known: dict[str, Counter[str]] = {}
+        for number, example in enumerate(examples, start=1):
+            target = example.target
+            if target not in known:
+                try:
+                    known[target] = features(target)
+                except FormatError as error:
+                    reason = f"the target of example {number}, '{target}': {error.reason}"
+                    raise FormatError(reason) from error
+            yield known[target]
+
+    return Decomposed(*(bags(counters(features)) for features in decomposition))
+
+
+def bags(counters: Iterable[Counter[str]]) -> Bags:
+    """Counted features with an integer for each, in the order of their first appearance."""
+    vocabulary: dict[str, int] = {}
+    lengths, sizes, ids, counts = array("q"), array("q"), array("i"), array("i")
+    for counter in counters:
+        for feature in counter:
+            vocabulary.setdefault(feature, len(vocabulary))
+        for feature in sorted(counter, key=vocabulary.__getitem__):
+            ids.append(vocabulary[feature])
+            counts.append(counter[feature])
+        lengths.append(len(counter))
+        sizes.append(counter.total())
+    starts = offsets_from_lengths(lengths)
+    columns = np.array(ids, np.int32), np.array(counts, np.int32), np.array(sizes, np.int64)
+    return Bags(starts, *columns, width=len(vocabulary))
+
+
 class Tally(NamedTuple):
-    """Feature counts on both sides of a split, with every power that their divergence can need."""
+    """Feature counts on both sides of a split, with every power that their divergence can need.
+
+    `train` and `test` count each feature, `totals` all features of either side. `overlap` has one
+    number: the sum of train ** alpha * test ** (1 - alpha) over all features.
+    """
 
     bags: Bags
-    train: Int64Array  # (F,)
-    test: Int64Array  # (F,)
-    totals: Int64Array  # (2,): occurrences of all features in train, in test
-    overlap: FloatArray  # (1,)
-    train_powers: FloatArray  # count ** alpha
-    test_powers: FloatArray  # count ** (1 - alpha)
+    train: Int64Array
+    test: Int64Array
+    totals: Int64Array
+    overlap: FloatArray
+    train_powers: FloatArray
+    test_powers: FloatArray
     alpha: float
 
 
@@ -73,28 +147,33 @@ def refresh(tally: Tally) -> None:
 
 @kernel
 def tallied_divergence(tally: Tally) -> float:
-    return divergence_of(tally.overlap[0], tally.totals[0], tally.totals[1], tally.alpha)
+    return divergence_of(tally, tally.overlap[0], 0)
 
 
 @kernel
-def divergence_of(overlap: float, train_total: int, test_total: int, alpha: float) -> float:
-    """One minus the Chernoff coefficient, the sum over k of p_k ** alpha * q_k ** (1 - alpha) of normalised counts.
+def divergence_of(tally: Tally, overlap: float, gain: int) -> float:
+    """One minus the Chernoff coefficient of the counts, once train has `gain` more of test's.
 
-    It is 0 where the counts are proportional or a side counts nothing, and 1 where they share nothing.
+    The coefficient is the sum over k of p_k ** alpha * q_k ** (1 - alpha) of normalised counts. The
+    divergence is 0 where counts are proportional or a side counts nothing, 1 if nothing is shared.
     """
+    train_total, test_total = tally.totals[0] + gain, tally.totals[1] - gain
     if train_total == 0 or test_total == 0:
         return 0.0
+    alpha = tally.alpha
     scale = math.exp(alpha * math.log(train_total) + (1.0 - alpha) * math.log(test_total))
-    return max(0.0, 1.0 - overlap / scale)  # rounding can carry equal counts below 0
+    # Rounding can carry equal counts below 0.
+    return max(0.0, 1.0 - overlap / scale)
 
 
 @kernel
 def overlap_change(tally: Tally, leaving: int, entering: int) -> float:
-    """By how much the overlap grows if `leaving` goes from train to test and `entering` comes the other way."""
-    ids, counts = tally.bags.ids, tally.bags.counts
-    here, there = tally.bags.starts[leaving], tally.bags.starts[entering]
-    end_here, end_there = tally.bags.starts[leaving + 1], tally.bags.starts[entering + 1]
+    """By how much the overlap grows if `leaving` goes from train to test, `entering` back."""
+    starts, ids, counts, _, _ = tally.bags
+    here, there = starts[leaving], starts[entering]
+    end_here, end_there = starts[leaving + 1], starts[entering + 1]
     change = 0.0
+    # Both rows are ascending: merge them.
     while here < end_here or there < end_there:
         feature_here = ids[here] if here < end_here else NO_FEATURE
         feature_there = ids[there] if there < end_there else NO_FEATURE
@@ -106,11 +185,10 @@ def overlap_change(tally: Tally, leaving: int, entering: int) -> float:
             gain += counts[there]
             there += 1
         if gain != 0:
-            in_train, in_test = tally.train[feature], tally.test[feature]
-            before = tally.train_powers[in_train] * tally.test_powers[in_test]
-            change += (
-                tally.train_powers[in_train + gain] * tally.test_powers[in_test - gain] - before
-            )
+            train, test = tally.train[feature], tally.test[feature]
+            before = tally.train_powers[train] * tally.test_powers[test]
+            after = tally.train_powers[train + gain] * tally.test_powers[test - gain]
+            change += after - before
     return change
 
 
@@ -119,9 +197,7 @@ def outcome_of_swap(tally: Tally, leaving: int, entering: int) -> SwapOutcome:
     """Overlap and divergence after a swap that is not made yet."""
     overlap = tally.overlap[0] + overlap_change(tally, leaving, entering)
     gain = tally.bags.sizes[entering] - tally.bags.sizes[leaving]
-    return SwapOutcome(
-        overlap, divergence_of(overlap, tally.totals[0] + gain, tally.totals[1] - gain, tally.alpha)
-    )
+    return SwapOutcome(overlap, divergence_of(tally, overlap, gain))
 
 
 @kernel
@@ -141,9 +217,9 @@ def removes_last_atom(tally: Tally, leaving: int, entering: int) -> bool:
 @kernel
 def swap(tally: Tally, leaving: int, entering: int, overlap: float) -> None:
     """Make a swap, whose overlap was weighed before."""
-    _, ids, counts, sizes, _ = tally.bags
+    starts, ids, counts, sizes, _ = tally.bags
     for example, direction in ((leaving, -1), (entering, 1)):
-        for at in range(tally.bags.starts[example], tally.bags.starts[example + 1]):
+        for at in range(starts[example], starts[example + 1]):
             tally.train[ids[at]] += direction * counts[at]
             tally.test[ids[at]] -= direction * counts[at]
     gain = sizes[entering] - sizes[leaving]
@@ -153,7 +229,7 @@ def swap(tally: Tally, leaving: int, entering: int, overlap: float) -> None:
 
 
 class Arrangement(NamedTuple):
-    """The examples on both sides, by position, with their compounds and atoms counted; swaps change it in place."""
+    """The examples on both sides, by position, with their compounds and atoms counted."""
 
     train: Int64Array
     test: Int64Array
@@ -172,34 +248,39 @@ def gap(arrangement: Arrangement, goal: Goal) -> float:
 
 
 def objective(arrangement: Arrangement, goal: Goal) -> tuple[float, float]:
-    """What is wrong with an arrangement, to compare several: first atoms beyond their bound, then the gap."""
+    """What is wrong with an arrangement: first atoms beyond their bound, then the gap."""
     return max(tallied_divergence(arrangement.atoms) - goal.atom_bound, 0.0), gap(arrangement, goal)
 
 
 @kernel
-def gap_after_swap(compounds: Tally, goal: Goal, leaving: int, entering: int) -> float:
-    return abs(goal.aim - outcome_of_swap(compounds, leaving, entering).divergence)
+def gap_after_swap(arrangement: Arrangement, goal: Goal, train_row: int, test_row: int) -> float:
+    leaving, entering = arrangement.train[train_row], arrangement.test[test_row]
+    return abs(goal.aim - outcome_of_swap(arrangement.compounds, leaving, entering).divergence)
 
 
 @kernel
-def swap_if_legal(arrangement: Arrangement, goal: Goal, at: int, other: int) -> bool:
-    """Swap `train[at]` with `test[other]`, unless that takes an atom out of train or atoms too far apart.
+def swap_if_legal(arrangement: Arrangement, goal: Goal, train_row: int, test_row: int) -> bool:
+    """Swap two examples, unless that takes an atom out of train or atoms too far apart.
 
     Above the bound on atom divergence, swaps that lower it are still welcome.
     """
-    leaving, entering = arrangement.train[at], arrangement.test[other]
-    if removes_last_atom(arrangement.atoms, leaving, entering):
+    train, test, compounds, atoms = arrangement
+    leaving, entering = train[train_row], test[test_row]
+    if removes_last_atom(atoms, leaving, entering):
         return False
-    atoms = outcome_of_swap(arrangement.atoms, leaving, entering)
-    if atoms.divergence > goal.atom_bound and atoms.divergence >= tallied_divergence(
-        arrangement.atoms
-    ):
+    outcome = outcome_of_swap(atoms, leaving, entering)
+    if goal.atom_bound < outcome.divergence and tallied_divergence(atoms) <= outcome.divergence:
         return False
-    compounds = outcome_of_swap(arrangement.compounds, leaving, entering)
-    swap(arrangement.compounds, leaving, entering, compounds.overlap)
-    swap(arrangement.atoms, leaving, entering, atoms.overlap)
-    arrangement.train[at], arrangement.test[other] = entering, leaving
+    overlap = outcome_of_swap(compounds, leaving, entering).overlap
+    swap(compounds, leaving, entering, overlap)
+    swap(atoms, leaving, entering, outcome.overlap)
+    train[train_row], test[test_row] = entering, leaving
     return True
+
+
+@kernel
+def _random_row(rows: Int64Array, randomness: np.random.Generator) -> int:
+    return int(randomness.random() * rows.size)
 
 
 @kernel
@@ -210,34 +291,41 @@ def lower_atom_divergence(
     for _ in range(moves):
         if tallied_divergence(arrangement.atoms) <= goal.atom_bound:
             return
-        at = int(randomness.random() * arrangement.train.size)
-        swap_if_legal(arrangement, goal, at, int(randomness.random() * arrangement.test.size))
+        train_row = _random_row(arrangement.train, randomness)
+        test_row = _random_row(arrangement.test, randomness)
+        swap_if_legal(arrangement, goal, train_row, test_row)
 
 
 def random_start(data: Decomposed, train_size: int, rng: random.Random) -> Arrangement:
-    """A random arrangement in which every atom occurs in train; a train set too small for that is refused."""
+    """A random arrangement with every atom in train; a train set too small for that is refused."""
+
+    def divided(order: Int64Array) -> Arrangement:
+        return arrangement(data, order[:train_size].copy(), order[train_size:].copy())
+
     count = len(data.atoms.sizes)
     order = np.array(rng.sample(range(count), count), dtype=np.int64)
-    train, test = order[:train_size].copy(), order[train_size:].copy()
-    if not _cover_atoms(arrangement(data, train, test), rng):
+    start = divided(order)
+    if not _cover_atoms(start, rng):
         cover = greedy_cover(data.atoms, order)
         if len(cover) > train_size:
             raise SettingsError(
-                f"train is to have {counted(train_size, 'example')}, but {len(cover)} were needed to hold each of the "
-                f"{data.atoms.width} atoms at least once; make train larger, or the atoms fewer (blank out rare names)"
+                f"train is to have {counted(train_size, 'example')}, but {len(cover)} were needed "
+                f"to hold each of the {data.atoms.width} atoms at least once; make train larger, "
+                "or the atoms fewer (blank out rare names)"
             )
-        order = np.concatenate([cover, order[~np.isin(order, cover)]])
-        train, test = order[:train_size].copy(), order[train_size:].copy()
-    return arrangement(data, train, test)
+        start = divided(np.concatenate([cover, order[~np.isin(order, cover)]]))
+    # Covering atoms does not keep count of compounds.
+    return arrangement(data, start.train, start.test)
 
 
 def _cover_atoms(start: Arrangement, rng: random.Random) -> bool:
-    """Bring every missing atom into train by a swap that takes no other out; false where no such swap is left.
+    """Bring every missing atom into train by a swap that takes no other out.
 
-    Of the test examples that hold the atom a random one comes, for the first after a random one that train can spare.
+    Of the test examples that hold the atom a random one comes, for the first after a random one
+    that train can spare. False where no such swap is left.
     """
     train, test, _, atoms = start
-    holders: dict[int, list[int]] = defaultdict(list)
+    holders = defaultdict[int, list[int]](list)
     for row, example in enumerate(test):
         for atom in atoms.bags.row(example):
             if atoms.train[atom] == 0:
@@ -246,11 +334,11 @@ def _cover_atoms(start: Arrangement, rng: random.Random) -> bool:
         if atoms.train[atom]:
             continue
         row = rng.choice(holders[atom])
-        first = rng.randrange(train.size)
-        for at in chain(range(first, train.size), range(first)):
-            if not removes_last_atom(atoms, train[at], test[row]):
-                swap(atoms, train[at], test[row], 0.0)
-                train[at], test[row] = test[row], train[at]
+        for train_row in np.roll(range(train.size), -rng.randrange(train.size)):
+            leaving, entering = train[train_row], test[row]
+            if not removes_last_atom(atoms, leaving, entering):
+                swap(atoms, leaving, entering, 0.0)
+                train[train_row], test[row] = entering, leaving
                 break
         else:
             return False
@@ -258,8 +346,9 @@ def _cover_atoms(start: Arrangement, rng: random.Random) -> bool:
 
 
 def greedy_cover(atoms: Bags, order: Int64Array) -> Int64Array:
-    """Examples that hold all atoms between them, always the one that adds most; ties go by `order`."""
+    """Examples that hold all atoms between them, always the one that adds most; ties by `order`."""
     missing = set(range(atoms.width))
+    # An example adds at most what it added when it was last looked at (lazy greedy).
     waiting = [(-len(atoms.row(example)), rank) for rank, example in enumerate(order)]
     heapq.heapify(waiting)
     cover = []
@@ -282,21 +371,20 @@ def anneal(
     moves: int,
     randomness: np.random.Generator,
 ) -> None:
-    """Weigh random swaps; one that widens the gap is made if it widens it less than a random allowance.
+    """Weigh random swaps; one that widens the gap is made if it widens it less than an allowance.
 
-    The allowance is exponential with mean `temperature`: Metropolis's rule. Stops early once the goal is met.
+    The allowance is exponential with mean `temperature`: Metropolis's rule. Stops early once the
+    goal is met.
     """
     now = gap(arrangement, goal)
     for _ in range(moves):
         if now <= goal.tolerance:
             return
-        at = int(randomness.random() * arrangement.train.size)
-        other = int(randomness.random() * arrangement.test.size)
+        train_row = _random_row(arrangement.train, randomness)
+        test_row = _random_row(arrangement.test, randomness)
         allowance = -temperature * math.log(1.0 - randomness.random())
-        after = gap_after_swap(
-            arrangement.compounds, goal, arrangement.train[at], arrangement.test[other]
-        )
-        if after <= now + allowance and swap_if_legal(arrangement, goal, at, other):
+        after = gap_after_swap(arrangement, goal, train_row, test_row)
+        if after <= now + allowance and swap_if_legal(arrangement, goal, train_row, test_row):
             now = after
 
 
@@ -304,49 +392,51 @@ def anneal(
 def typical_change(
     arrangement: Arrangement, samples: int, randomness: np.random.Generator
 ) -> float:
-    """By how much a random swap changes the compound divergence, on average: the scale of temperatures."""
-    here = tallied_divergence(arrangement.compounds)
+    """The mean change of the compound divergence by a random swap: the scale of temperatures."""
+    train, test, compounds, _ = arrangement
+    now = tallied_divergence(compounds)
     change = 0.0
     for _ in range(samples):
-        leaving = arrangement.train[int(randomness.random() * arrangement.train.size)]
-        entering = arrangement.test[int(randomness.random() * arrangement.test.size)]
-        change += abs(outcome_of_swap(arrangement.compounds, leaving, entering).divergence - here)
+        leaving = train[_random_row(train, randomness)]
+        entering = test[_random_row(test, randomness)]
+        change += abs(outcome_of_swap(compounds, leaving, entering).divergence - now)
     return change / samples
 
 
-LEAST_GAIN = 1e-12  # smaller ones are rounding errors, and could be made for ever
+# Smaller gains are rounding errors, and swaps for them could be made for ever.
+MIN_GAIN = 1e-12
 
 
 @kernel
 def hill_climb(arrangement: Arrangement, goal: Goal, cursor: Int64Array, weighings: int) -> None:
-    """Weigh the next pairs; `cursor` keeps the pair to go on from and how many in a row have not helped."""
-    pairs = arrangement.train.size * arrangement.test.size
+    """Weigh the next pairs; `cursor` has the pair to go on from and how many in a row have not helped."""
+    rows = arrangement.test.size
+    pairs = arrangement.train.size * rows
     now = gap(arrangement, goal)
     for _ in range(weighings):
         if cursor[1] == pairs or now <= goal.tolerance:
             return
-        at, other = cursor[0] // arrangement.test.size, cursor[0] % arrangement.test.size
+        train_row, test_row = cursor[0] // rows, cursor[0] % rows
         cursor[0] = (cursor[0] + 1) % pairs
         cursor[1] += 1
-        after = gap_after_swap(
-            arrangement.compounds, goal, arrangement.train[at], arrangement.test[other]
-        )
-        if after < now - LEAST_GAIN and swap_if_legal(arrangement, goal, at, other):
+        after = gap_after_swap(arrangement, goal, train_row, test_row)
+        if after < now - MIN_GAIN and swap_if_legal(arrangement, goal, train_row, test_row):
             now = after
             cursor[1] = 0
 
 
-Clock = Callable[[], float]
-TEMPERATURE_STEPS = 100  # temperatures of one annealing
-# First and last temperature, in units of the change that a random swap makes at the start. On GeoQuery and Spider the
-# divergence rises between 3 and 1 of these units; below 0.2 next to nothing moves.
+TEMPERATURE_STEPS = 100
+# First and last temperature, in units of the change that a random swap makes at the start. On
+# GeoQuery and Spider the divergence rises between 3 and 1 of these units; below 0.2 next to nothing
+# moves. benchmarks/splits.py shows what the search reaches, not the curve.
 HOT, COLD = 3.0, 0.2
-SAMPLES = 10_000  # swaps that the unit of temperature is measured on
+# Swaps that the unit of temperature is measured on.
+SAMPLES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is to be divided, into parts of which size, and what makes a division good."""
+    """What is to be divided, how many examples train gets, and what makes a division good."""
 
     data: Decomposed
     train_size: int
@@ -362,51 +452,69 @@ class Budget:
     seconds: float = math.inf
 
 
-@dataclass(frozen=True, slots=True)
-class SearchStep:
-    """Where a search stands: the share of its budget that is spent, the start it is on, the divergence now."""
-
-    done: float
-    start: int
-    divergence: float
-
-
-ArrangementSearch = Generator[
-    SearchStep, None, Arrangement
-]  # which returns the best that was found
+Clock = Callable[[], float]
+# Called with the share of the budget that is spent, the start that the search is on, and where it is.
+Report = Callable[[float, int, Arrangement], None]
 
 
 def greedy_search(
-    problem: Problem, budget: Budget, rng: random.Random, clock: Clock = time.monotonic
-) -> ArrangementSearch:
+    problem: Problem,
+    budget: Budget,
+    rng: random.Random,
+    report: Report,
+    clock: Clock = time.monotonic,
+) -> Arrangement:
     """The search of the paper: one random start, then swaps that help until none is left."""
     deadline = clock() + budget.seconds
-    found = _start(problem, budget, rng)
-    pairs = found.train.size * found.test.size
-    for unhelpful in _hill_climbing(found, problem.goal, pairs // 10 + 1):
-        yield SearchStep(unhelpful / pairs, 1, tallied_divergence(found.compounds))
+    current = _start(problem, budget, rng)
+    pairs = current.train.size * current.test.size
+    for unhelpful in _hill_climbing(current, problem.goal, pairs // 10 + 1):
+        report(unhelpful / pairs, 1, current)
         if clock() >= deadline:
             break
-    return found
+    return current
 
 
 def annealing_search(
-    problem: Problem, budget: Budget, rng: random.Random, clock: Clock = time.monotonic
-) -> ArrangementSearch:
-    """Annealings from several random starts; the best of them is then climbed from."""
+    problem: Problem,
+    budget: Budget,
+    rng: random.Random,
+    report: Report,
+    clock: Clock = time.monotonic,
+) -> Arrangement:
+    """Annealings from several random starts; the best of them is then climbed from.
+
+    A temperature falls evenly, or faster where time runs short. An annealing ends early where the
+    goal is met.
+    """
     goal, begun = problem.goal, clock()
     deadline = begun + budget.seconds
     best = current = _start(problem, budget, rng)
     for start in itertools.count(1):
-        for share in _annealing(current, goal, budget, rng, clock, deadline):
+        # One annealing.
+        randomness = np.random.default_rng(rng.getrandbits(64))
+        unit = typical_change(current, SAMPLES, randomness)
+        heated = clock()
+        for step in range(TEMPERATURE_STEPS):
+            late = (clock() - heated) / max(deadline - heated, 1e-9)
+            share = max(step / TEMPERATURE_STEPS, late)
+            if share >= 1:
+                break
+            temperature = unit * HOT * (COLD / HOT) ** share
+            anneal(current, goal, temperature, budget.moves // TEMPERATURE_STEPS + 1, randomness)
+            refresh(current.compounds)
+            refresh(current.atoms)
             spent = max((start - 1 + share) / budget.restarts, (clock() - begun) / budget.seconds)
-            yield SearchStep(min(spent, 1.0), start, tallied_divergence(current.compounds))
-        best = min(best, current, key=lambda found: objective(found, goal))
+            report(min(spent, 1.0), start, current)
+            if gap(current, goal) <= goal.tolerance:
+                break
+        # The best so far; another start if there is time.
+        best = min(best, current, key=lambda candidate: objective(candidate, goal))
         if start >= budget.restarts or clock() >= deadline or gap(best, goal) <= goal.tolerance:
             break
         current = _start(problem, budget, rng)
     for _ in itertools.islice(_hill_climbing(best, goal, budget.moves // 10 + 1), 10):
-        yield SearchStep(1.0, start, tallied_divergence(best.compounds))
+        report(1.0, start, best)
         if clock() >= deadline:
             break
     return best
@@ -414,114 +522,95 @@ def annealing_search(
 
 def _start(problem: Problem, budget: Budget, rng: random.Random) -> Arrangement:
     start = random_start(problem.data, problem.train_size, rng)
-    lower_atom_divergence(
-        start, problem.goal, budget.moves, np.random.default_rng(rng.getrandbits(64))
-    )
+    randomness = np.random.default_rng(rng.getrandbits(64))
+    lower_atom_divergence(start, problem.goal, budget.moves, randomness)
     return start
 
 
-def _annealing(
-    current: Arrangement,
-    goal: Goal,
-    budget: Budget,
-    rng: random.Random,
-    clock: Clock,
-    deadline: float,
-) -> Iterator[float]:
-    """One annealing, which yields how far it has cooled: evenly, or faster where time runs short.
-
-    It ends early where the goal is met.
-    """
-    randomness = np.random.default_rng(rng.getrandbits(64))
-    unit = typical_change(current, SAMPLES, randomness)
-    begun = clock()
-    for step in range(TEMPERATURE_STEPS):
-        share = max(step / TEMPERATURE_STEPS, (clock() - begun) / max(deadline - begun, 1e-9))
-        if share >= 1:
-            return
-        anneal(
-            current,
-            goal,
-            unit * HOT * (COLD / HOT) ** share,
-            budget.moves // TEMPERATURE_STEPS + 1,
-            randomness,
-        )
-        refresh(current.compounds)
-        refresh(current.atoms)
-        yield share
-        if gap(current, goal) <= goal.tolerance:
-            return
-
-
-def _hill_climbing(found: Arrangement, goal: Goal, weighings: int) -> Iterator[int]:
+def _hill_climbing(current: Arrangement, goal: Goal, weighings: int) -> Iterator[int]:
     """Climb until no swap helps; yields how many pairs in a row did not, every so many weighings."""
     cursor = np.zeros(2, dtype=np.int64)
-    while cursor[1] < found.train.size * found.test.size and gap(found, goal) > goal.tolerance:
-        hill_climb(found, goal, cursor, weighings)
-        refresh(found.compounds)
-        refresh(found.atoms)
+    pairs = current.train.size * current.test.size
+    while cursor[1] < pairs and gap(current, goal) > goal.tolerance:
+        hill_climb(current, goal, cursor, weighings)
+        refresh(current.compounds)
+        refresh(current.atoms)
         yield int(cursor[1])
 
 
+# Small datasets have many local optima; one annealing of a large one is enough. Chosen on GeoQuery
+# and Spider; benchmarks/splits.py shows what they give.
 MOVES_PER_EXAMPLE = 1_000
 USUAL_MOVES = 25_000_000
-MOST_RESTARTS = 15  # small datasets have many local optima; one annealing of a large one is enough
-DRAWN_SWAPS = 100  # dev sets to choose from
+MAX_RESTARTS = 15
+# Dev sets to choose from; not measured.
+DRAWS = 100
 
 
 def usual_budget(settings: TmcdSettings, examples: int) -> Budget:
     """How long to search in a dataset of so many examples, where the settings leave it open."""
     moves = settings.moves or MOVES_PER_EXAMPLE * examples
-    restarts = (
-        min(max(USUAL_MOVES // moves, 1), MOST_RESTARTS) if settings.seconds is None else math.inf
-    )
+    restarts: float = min(max(USUAL_MOVES // moves, 1), MAX_RESTARTS)
+    if settings.seconds is not None:
+        restarts = math.inf
     return Budget(moves, settings.restarts or restarts, settings.seconds or math.inf)
 
 
 def tmcd_search(
-    data: Decomposed, sizes: Sizes, rng: random.Random, settings: TmcdSettings = DEFAULT_SETTINGS
-) -> Generator[SearchStep, None, Split]:
-    """Steps on the way to a TMCD split, which is the value that the generator returns.
+    data: Decomposed,
+    sizes: Sizes,
+    rng: random.Random,
+    settings: TmcdSettings = DEFAULT_SETTINGS,
+    progress: Progress = silent,
+) -> Split:
+    """A TMCD split.
 
-    With a dev part the goal holds for train and all that is held out, and nearly for train and test: of some random
-    dev sets the one is taken with which test alone comes nearest to the goal.
+    With a dev part the goal holds for train and all that is held out, and nearly for train and
+    test: of some random dev sets the one is taken with which test alone comes nearest to the goal.
     """
+
+    def report(spent: float, start: int, current: Arrangement) -> None:
+        divergence = tallied_divergence(current.compounds)
+        progress(f"start {start}: compound divergence {divergence:.3f}", int(100 * spent), 100)
+
     sizes.check(len(data.atoms.sizes))
-    search = greedy_search if settings.method is Method.GREEDY else annealing_search
     goal = settings.goal
-    found = yield from search(
-        Problem(data, sizes.train, goal), usual_budget(settings, sizes.total), rng
-    )
-    atoms, compounds = tallied_divergence(found.atoms), tallied_divergence(found.compounds)
+    search = greedy_search if settings.method is Method.GREEDY else annealing_search
+    problem = Problem(data, sizes.train, goal)
+    best = search(problem, usual_budget(settings, sizes.total), rng, report)
+    _check_goal(best, settings)
+
+    # Divide what is held out into dev and test.
+    held_out = sorted(best.test.tolist())
+
+    def without(dev: list[int]) -> Arrangement:
+        return arrangement(data, best.train, np.setdiff1d(held_out, dev))
+
+    draws = DRAWS if sizes.dev else 1
+    devs = [sorted(rng.sample(held_out, sizes.dev)) for _ in range(draws)]
+    dev = min(devs, key=lambda dev: objective(without(dev), goal))
+    reached = without(dev)
+    made_by: dict[str, str | int | float] = {"method": "tmcd", "search": str(settings.method)}
+    for name, value in asdict(settings).items():
+        is_idle = name == "tolerance" and settings.target_divergence is None
+        if name != "method" and value is not None and not is_idle:
+            made_by[name] = value
+    made_by["compound_divergence"] = round(tallied_divergence(reached.compounds), 6)
+    made_by["atom_divergence"] = round(tallied_divergence(reached.atoms), 6)
+    train, test = np.sort(best.train).tolist(), reached.test.tolist()
+    return Split(tuple(train), tuple(test), tuple(dev), made_by)
+
+
+def _check_goal(best: Arrangement, settings: TmcdSettings) -> None:
+    """Refuse an arrangement that misses what the settings ask for."""
+    goal, atoms = settings.goal, tallied_divergence(best.atoms)
     if atoms > goal.atom_bound:
-        missed = f"no split with an atom divergence of at most {goal.atom_bound} was found"
-        raise NqgError(f"{missed}, the nearest has {atoms:.4f}; allow more, or search longer")
-    if settings.target_divergence is not None and gap(found, goal) > settings.tolerance:
-        missed = f"no split with a compound divergence of {goal.aim} was found"
         raise NqgError(
-            f"{missed}, the nearest has {compounds:.4f}; ask for one nearer to that, or search longer"
+            f"no split with an atom divergence of at most {goal.atom_bound} was found, "
+            f"the nearest has {atoms:.4f}; allow more, or search longer"
         )
-    held_out = sorted(found.test.tolist())
-    draws = [
-        sorted(rng.sample(held_out, sizes.dev)) for _ in range(DRAWN_SWAPS if sizes.dev else 1)
-    ]
-    tests = [np.setdiff1d(held_out, dev) for dev in draws]
-    best = min(
-        range(len(draws)),
-        key=lambda draw: objective(arrangement(data, found.train, tests[draw]), goal),
-    )
-    train = np.sort(found.train)
-    reached = arrangement(data, train, tests[best])
-    idle = {"method"} if settings.target_divergence is not None else {"method", "tolerance"}
-    made_by = {
-        "method": "tmcd",
-        "search": str(settings.method),
-        **{
-            name: value
-            for name, value in asdict(settings).items()
-            if name not in idle and value is not None
-        },
-        "compound_divergence": round(tallied_divergence(reached.compounds), 6),
-        "atom_divergence": round(tallied_divergence(reached.atoms), 6),
-    }
-    return Split(tuple(train.tolist()), tuple(tests[best].tolist()), tuple(draws[best]), made_by)
+    if settings.target_divergence is not None and gap(best, goal) > settings.tolerance:
+        raise NqgError(
+            f"no split with a compound divergence of {goal.aim} was found, the nearest has "
+            f"{tallied_divergence(best.compounds):.4f}; ask for one nearer to that, or search longer"
+        )

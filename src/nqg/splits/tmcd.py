@@ -1,9 +1,9 @@
-"""TMCD splits: the compounds of test differ from those of train as much as possible, the atoms do not (section 3).
+"""TMCD splits: the compounds of test differ from those of train, the atoms do not (section 3).
 
-Two searches. *Greedy* is the paper's: from a random start, make every swap that helps until none does. *Annealing*,
-the default, accepts worsening swaps at high temperature, starts several times, and ends with the greedy search. Both
-come near to a chosen divergence instead of the largest one when asked to. `nqg.splits.swap_search` does the work; it
-loads Numba, so it is loaded on first use.
+Two searches. *Greedy* is the paper's: from a random start, make every swap that helps until none
+does. *Annealing*, the default, accepts worsening swaps at high temperature, starts several times,
+and ends with the greedy search. Both come near to a chosen divergence instead of the largest one
+when asked to. `nqg.splits.swap_search` does the work; it loads Numba, so it is loaded on first use.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ from nqg.data.example import Example
 from nqg.errors import SettingsError, check_above_zero
 from nqg.progress import Progress, silent
 from nqg.splits.compounds import Decomposition
-from nqg.splits.divergence import decomposed
 from nqg.splits.partition import Sizes
 
 
 class Goal(NamedTuple):
-    """Which compound divergence to come near to, and how much atom divergence to bear on the way.
+    """Which compound divergence to come near to, and how much atom divergence to accept.
 
-    A divergence is at most 1, so the way to the maximum is the way to 1.
+    A divergence is at most 1, so a search for 1 is a search for the maximum.
     """
 
     aim: float = 1.0
@@ -64,13 +63,12 @@ class TmcdSettings:
 
     @property
     def goal(self) -> Goal:
-        bound = 1.0 if self.max_atom_divergence is None else self.max_atom_divergence
-        aim = (
-            {}
-            if self.target_divergence is None
-            else {"aim": self.target_divergence, "tolerance": self.tolerance}
-        )
-        return Goal(**aim, atom_bound=bound)
+        goal = Goal()
+        if self.target_divergence is not None:
+            goal = Goal(self.target_divergence, self.tolerance)
+        if self.max_atom_divergence is not None:
+            goal = goal._replace(atom_bound=self.max_atom_divergence)
+        return goal
 
 
 DEFAULT_SETTINGS = TmcdSettings()
@@ -84,17 +82,7 @@ def tmcd_split(
     settings: TmcdSettings = DEFAULT_SETTINGS,
     progress: Progress = silent,
 ) -> Split:
-    """A TMCD split; `nqg.splits.swap_search.tmcd_search` is the same work with its steps."""
-    from nqg.splits.swap_search import tmcd_search
+    """A TMCD split of examples whose targets have this decomposition."""
+    from nqg.splits.swap_search import decomposed, tmcd_search
 
-    search = tmcd_search(decomposed(examples, decomposition), sizes, rng, settings)
-    while True:
-        try:
-            step = next(search)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
-        progress(
-            f"start {step.start}: compound divergence {step.divergence:.3f}",
-            int(100 * step.done),
-            100,
-        )
+    return tmcd_search(decomposed(examples, decomposition), sizes, rng, settings, progress)

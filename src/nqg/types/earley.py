@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -215,10 +216,10 @@ def _top(
             return top
         top, category = entry, tables.completes[trie_node]
         if category == 0 and origin == 0:
-            return top
+            return int(top)
         if origin < position:
             further = tops[origin, category]
-            return top if further == NONE else further
+            return int(top if further == NONE else further)
     return NONE
 
 
@@ -331,11 +332,11 @@ class Prefix:
 class Recogniser:
     """A target grammar made ready for the chart; use it through `TargetGrammar`.
 
-    The terminals are sorted. `labels` has those of all symbols.
+    The terminals are sorted; the label of a terminal is its number.
     """
 
     terminals: tuple[str, ...]
-    labels: dict[TargetSymbol, int]
+    labels: dict[str, int]
     tables: Tables
     begin: Chart
 
@@ -343,9 +344,11 @@ class Recogniser:
     def of(cls, grammar: TargetGrammar) -> Recogniser:
         terminals = tuple(sorted(grammar.terminals))
         categories = grammar.categories
+        terminal_labels = {terminal: number for number, terminal in enumerate(terminals)}
         labels: dict[TargetSymbol, int] = {}
         labels |= {terminal: number for number, terminal in enumerate(terminals)}
-        labels |= {symbol: -1 - number for number, symbol in enumerate((*WILDCARDS, *categories))}
+        labels |= {wildcard: -1 - number for number, wildcard in enumerate(WILDCARDS)}
+        labels |= {category: FIRST_CATEGORY - number for number, category in enumerate(categories)}
 
         # The trie, and what is known about each of its nodes.
         productions = []
@@ -366,7 +369,7 @@ class Recogniser:
         tables = Tables(
             trie, np.array(entries, dtype=np.int32), completes, absorbs, np.array(matches)
         )
-        return cls(terminals, labels, tables, empty_chart(tables))
+        return cls(terminals, terminal_labels, tables, empty_chart(tables))
 
     def accepts(self, tokens: Sequence[str]) -> bool:
         chart = self._read(self.begin, tokens)
@@ -389,7 +392,7 @@ class Recogniser:
         named = np.flatnonzero(legal[: len(self.terminals)])
         return Expected(
             tokens=tuple(self.terminals[label] for label in named),
-            wildcards=tuple(wildcard for wildcard in WILDCARDS if legal[self.labels[wildcard]]),
+            wildcards=tuple(compress(WILDCARDS, legal[::-1])),
             end=self._is_complete(chart),
             named=self.labels,
         )

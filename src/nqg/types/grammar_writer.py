@@ -61,7 +61,7 @@ class GrammarWriter:
 
     def __init__(self, corpus: Corpus, types: Types) -> None:
         self._corpus = corpus
-        self._contents: dict[Type, TypeContents] = defaultdict(TypeContents)
+        self._contents = defaultdict[Type, TypeContents](TypeContents)
         self._token_counts = Counter[str]()
         merged = _merged_types(types)
         for (position, head), count in corpus.fillers.items():
@@ -189,7 +189,7 @@ class GrammarWriter:
             category = self._category(f"{item_category.name}_list")
             self._lists[item, separator] = category
             between = [separator] if separator else []
-            rights = [(item_category,), (category, *between, category)]
+            rights: list[RightSide] = [(item_category,), (category, *between, category)]
             self._productions[category] = dict.fromkeys(rights)
         return self._lists[item, separator]
 
@@ -285,7 +285,7 @@ def _merged_types(types: Types) -> dict[Type, Type]:
     merged = {type_: type_ for type_ in types.heads}
     words = types.words()
     for _ in range(MAX_MERGE_ROUNDS):
-        bodies: dict[Type, set[object]] = defaultdict(set)
+        bodies = defaultdict[Type, set[object]](set)
         for (type_, form, arguments), in_form in words.items():
             equal = tuple(merged[argument] for argument in arguments)
             bodies[type_].update(product([form], [equal], in_form))

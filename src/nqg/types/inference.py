@@ -147,7 +147,7 @@ def compound_folds(corpus: Corpus, rng: random.Random) -> Iterator[Fold]:
     words are combined, not the words: new values are passed over, because they say nothing about
     types, and programs with other new heads are not tried.
     """
-    holders: dict[Filler, list[frozenset[Filler]]] = defaultdict(list)
+    holders = defaultdict[Filler, list[frozenset[Filler]]](list)
     for program in corpus.programs:
         for filler in program:
             holders[filler].append(program)
@@ -191,7 +191,7 @@ def coarsening_levels(
     corpus: Corpus, fillers: Collection[Filler]
 ) -> Iterator[tuple[Coarseness, Types]]:
     """Types for `fillers`, from the finest on; what one level accepts, the next accepts as well."""
-    heads: dict[Position, set[Head]] = defaultdict(set)
+    heads = defaultdict[Position, set[Head]](set)
     for position, head in fillers:
         at_position = heads[position]
         # Lists are everywhere and say nothing about types.
@@ -257,7 +257,7 @@ def _types(
     """The types of a partition, with words that forms have taken over from others."""
     of = {position: partition.find(position) for position, _ in fillers}
     for filler, arguments in transferred.items():
-        for position, argument in zip(corpus.argument_positions(filler), arguments, strict=True):
+        for position, argument in zip(corpus.argument_positions(filler), arguments):
             of.setdefault(position, of[argument])
     return Types(corpus, of, chain(fillers, transferred))
 
@@ -289,7 +289,7 @@ def _holds_keyword(heads: Iterable[Head]) -> bool:
 
 def _words_within(corpus: Corpus, fillers: Iterable[Filler]) -> dict[Position, set[Word]]:
     """The words at each position, also those inside lists and operators that stand there."""
-    words: dict[Position, set[Word]] = defaultdict(set)
+    words = defaultdict[Position, set[Word]](set)
     # Items have higher positions than the lists that hold them.
     for filler in sorted(fillers, key=lambda filler: -filler.position):
         at_position = words[filler.position]
@@ -312,11 +312,11 @@ def _merge_singletons(
     A keyword says more about its value than its form does, and so does its value: both are left
     alone. A slot stands for many words.
     """
-    words_of_type: dict[Type, set[Word]] = defaultdict(set)
+    words_of_type = defaultdict[Type, set[Word]](set)
     for position in words:
         words_of_type[partition.find(position)] |= words[position]
     sizes = {position: len(words_of_type[partition.find(position)]) for position in sorted(words)}
-    alike: dict[tuple[Form, int], list[Position]] = defaultdict(list)
+    alike = defaultdict[tuple[Form, int], list[Position]](list)
     for position in sizes:
         (form, word), number, _ = corpus.arguments[position]
         if word and not form.is_keyword and not _holds_keyword(heads[position]):
@@ -331,23 +331,19 @@ def _merge_singletons(
 
 def _join_list_items(corpus: Corpus, partition: Partition, positions: Iterable[Position]) -> None:
     """Join the items of lists and operators that stand at positions of one type."""
-    items = [position for position in positions if position and not _word_at(corpus, position)]
+    arguments = corpus.arguments
+    items = [position for position in positions if position and not arguments[position].head.word]
     is_stable = False
     while not is_stable:
         is_stable = True
         firsts: dict[Argument, Position] = {}
         for position in items:
-            argument = corpus.arguments[position]
+            argument = arguments[position]
             key = argument._replace(host=partition.find(argument.host))
             first = firsts.setdefault(key, position)
             if partition.find(first) != partition.find(position):
                 partition.join(first, position)
                 is_stable = False
-
-
-def _word_at(corpus: Corpus, position: Position) -> Word:
-    """The word whose argument a position is."""
-    return corpus.arguments[position].head.word
 
 
 def _transferred_heads(types: Types) -> dict[Filler, tuple[Type, ...]]:

@@ -117,7 +117,7 @@ class Types:
 
     def __init__(self, corpus: Corpus, of: dict[Position, Type], fillers: Iterable[Filler]) -> None:
         self.of = of
-        self.heads: dict[Type, dict[Head, tuple[Type, ...]]] = defaultdict(dict)
+        self.heads = defaultdict[Type, dict[Head, tuple[Type, ...]]](dict)
         # The forms in which whole programs are seen.
         self.whole: set[Form] = set()
         for filler in fillers:
@@ -140,7 +140,7 @@ class Types:
 
     def words(self) -> dict[FormSignature, list[Word]]:
         """The words in each form of each type."""
-        words: dict[FormSignature, list[Word]] = defaultdict(list)
+        words = defaultdict[FormSignature, list[Word]](list)
         for type_, heads in self.heads.items():
             for head, arguments in heads.items():
                 words[FormSignature(type_, head.form, arguments)].append(head.word)

@@ -2,15 +2,16 @@
 
 A term is a word in a form, over its arguments. The forms are those that most languages share:
 
-    loc_2 ( m0 )   intersection ( a , b )   ( and a b )    a word before its arguments, or inside their brackets
+    loc_2 ( m0 )   intersection ( a , b )   ( and a b )    a word before its arguments, or inside
     time = noon    " k " : v    :start x                   a keyword and its value
-    dim ( lamp , room = hall , percent = 40 )              any number of keywords behind other arguments
+    dim ( lamp , room = hall , percent = 40 )              any number of keywords behind arguments
     [ a , b ]      { a , b }    a ; b    a AND b    a . b  lists and operators, which have no word
-    { ?x wrote m0 . ?x a person }                          statements, whose parts stand side by side
-    noon           " new york " * cat    LAMBDA x          words, quoted ones, and words that are set before terms
+    { ?x wrote m0 . ?x a person }                          statements, of terms side by side
+    noon           " new york " * cat    LAMBDA x          words, quoted or set before terms
 
-Which words are set before terms, and which take any number of arguments, is learned from all programs together
-(`nqg.types.inference` asks for a `ProgramReader`). What cannot be read so has no tree.
+Which words are set before terms, and which take any number of arguments, is learned from all
+programs together (`nqg.types.positions` asks for a `ProgramReader`). What cannot be read so has no
+tree.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ from typing import NamedTuple, TypeVar
 from nqg.text.brackets import BRACKETS
 
 Symbol = TypeVar("Symbol")
-Word = tuple[str, ...]  # its tokens; empty where a form needs none
-ANY = -1  # the arity of a form with any number of arguments
+# The tokens of a word; none where a form needs no word.
+Word = tuple[str, ...]
+# The arity of a form with any number of arguments.
+ANY = -1
 
 CLOSING_BRACKETS = frozenset(BRACKETS.values())
 QUOTE_TOKENS = {'"': '"', "'": "'", "`": "`", "``": "''"}
@@ -42,30 +45,30 @@ OPERATORS = (
     (".",),
 )
 INFIX = {operator: level for level, operators in enumerate(OPERATORS) for operator in operators}
-LISTS = frozenset(
-    (*";,|&+*", "||", "or", "OR", "&&", "and", "AND")
-)  # a AND b AND c is one list of three
+# a AND b AND c is one list of three.
+LISTS = frozenset((*";,|&+*", "||", "or", "OR", "&&", "and", "AND"))
 KEYWORDS = frozenset(("=", ":", ":=", "=>"))
 STATEMENT_ENDS = (".", ";")
 
 
 class Form(NamedTuple):
-    """How a term is written: prefix, word, opening, the arguments with a separator between them, closing."""
+    """How a term is written: prefix, word, opening, arguments with separators, closing.
+
+    Where a form has keywords, its last argument stands for any number of them.
+    """
 
     prefix: Word = ()
     opening: Word = ()
     arity: int = 0
     separator: str = ""
     closing: Word = ()
-    has_keywords: bool = (
-        False  # behind other arguments: the last argument stands for any number of them
-    )
+    has_keywords: bool = False
 
     @property
     def is_keyword(self) -> bool:
-        return (
-            self.arity == 1 and not self.prefix and not self.closing and self.opening[:1] != ("(",)
-        )
+        if self.arity != 1 or self.prefix or self.closing:
+            return False
+        return self.opening[:1] != ("(",)
 
     @property
     def variadic(self) -> Form:
@@ -84,7 +87,8 @@ class Form(NamedTuple):
 
 
 BARE = Form()
-PHRASE = Form(opening=("",))  # terms side by side, as yet without a word: `* cat`, `new york`
+# Terms side by side, as yet without a word: `* cat`, `new york`.
+PHRASE = Form(opening=("",))
 
 
 class Term(NamedTuple):
@@ -100,261 +104,280 @@ class Term(NamedTuple):
             if isinstance(item, str):
                 yield item
                 continue
-            form, inside = item.form, list[Term | str]()
+            inside: list[Term | str] = []
             for argument in item.arguments:
-                inside += [form.separator, argument] if inside and form.separator else [argument]
-            waiting += reversed(form.spelled(item.word, inside))
+                if inside and item.form.separator:
+                    inside.append(item.form.separator)
+                inside.append(argument)
+            waiting += reversed(item.form.spelled(item.word, inside))
 
     @property
-    def is_word(self) -> bool:
-        return self.form is BARE
+    def token(self) -> str:
+        """The token of a bare word; empty for other terms."""
+        return self.word[0] if self.form is BARE else ""
 
     @property
     def is_sequence(self) -> bool:
-        """Whether it is nothing but words side by side, or a single one."""
-        return self.is_word or (
-            self.form is PHRASE and all(argument.is_word for argument in self.arguments)
-        )
+        """Whether the term is nothing but words side by side, or a single one."""
+        return self.form is BARE or (self.form is PHRASE and self._has_words_only())
 
     def keyword(self) -> Word:
-        """The tokens of a term that can be a keyword: a word, a quoted one, several, or several with points between."""
-        is_name = self.is_word or (self.form.prefix and not self.form.arity and self.word)
-        is_compound = self.form is PHRASE or self.form.separator == "."
-        if is_name or (is_compound and all(argument.is_word for argument in self.arguments)):
+        """The tokens of a term that can be a keyword.
+
+        It is a word, a quoted one, several, or several with points between.
+        """
+        form = self.form
+        is_name = form is BARE or (form.prefix and not form.arity and self.word)
+        is_compound = form is PHRASE or form.separator == "."
+        if is_name or (is_compound and self._has_words_only()):
             return tuple(self.tokens())
         return ()
 
-
-Item = Term | str  # of a group that is not closed yet; a token may still become an operator
+    def _has_words_only(self) -> bool:
+        return all(argument.form is BARE for argument in self.arguments)
 
 
 class Group(NamedTuple):
-    """Brackets that are open, the word before them, and what was read since."""
+    """Brackets that are open, the word before them, and what was read since.
+
+    A bare word among the items may still become an operator.
+    """
 
     bracket: str
     word: Word
-    items: list[Item]
+    items: list[Term]
 
 
 def read_term(tokens: Sequence[str]) -> Term | None:
-    """The tree of a program, in which phrases are left as they are; None where brackets or quotes do not match.
+    """The tree of a program, in which phrases are left as they are.
+
+    There is none where brackets or quotes do not match, or an operator lacks an operand.
 
     >>> term = read_term("set_alarm ( time = 7 am )".split())
     >>> term.word, term.arguments[0].word, " ".join(term.tokens())
     (('set_alarm',), ('time',), 'set_alarm ( time = 7 am )')
     """
-    words_inside = _is_s_expression(tokens)
-    path, at = [Group("", (), [])], 0
-    while at < len(tokens):
-        token, items = tokens[at], path[-1].items
+    try:
+        return _read(list(tokens), words_inside=_is_s_expression(tokens))
+    except ValueError:
+        return None
+
+
+def _read(tokens: list[str], *, words_inside: bool) -> Term:
+    groups = [Group("", (), [])]
+    position = 0
+    while position < len(tokens):
+        token = tokens[position]
+        position += 1
+        items = groups[-1].items
         if token in QUOTE_TOKENS:
-            end = next(
-                (end for end in range(at + 1, len(tokens)) if tokens[end] == QUOTE_TOKENS[token]),
-                None,
-            )
-            if end is None:
-                return None
-            items.append(
-                Term(Form(prefix=(token,), closing=(tokens[end],)), tuple(tokens[at + 1 : end]))
-            )
-            at = end
+            end = tokens.index(QUOTE_TOKENS[token], position)
+            form = Form(prefix=(token,), closing=(tokens[end],))
+            items.append(Term(form, tuple(tokens[position:end])))
+            position = end + 1
         elif token in BRACKETS:
             is_applied = token == "(" and not words_inside and _ends_with_word(items)
-            path.append(Group(token, (str(items.pop()),) if is_applied else (), []))
-        elif token[0] in BRACKETS and not CLOSING_BRACKETS & set(
-            token
-        ):  # `[IN:GET_WEATHER` opens, and is a word
-            path.append(Group(token[0], (token,), []))
+            groups.append(Group(token, items.pop().word if is_applied else (), []))
+        elif token[0] in BRACKETS and CLOSING_BRACKETS.isdisjoint(token):
+            # `[IN:GET_WEATHER` opens, and is a word.
+            groups.append(Group(token[0], (token,), []))
         elif token in CLOSING_BRACKETS:
-            group = path.pop()
-            term = (
-                _closed(group, words_inside=words_inside)
-                if path and BRACKETS[group.bracket] == token
-                else None
-            )
-            if term is None:
-                return None
-            path[-1].items.append(term)
+            group = groups.pop()
+            if BRACKETS.get(group.bracket) != token:
+                raise ValueError("brackets do not match")
+            groups[-1].items.append(_closed(group, words_inside=words_inside))
         else:
-            items.append(token)
-        at += 1
-    return _operation(path[0].items, 0) if len(path) == 1 else None
+            items.append(Term(BARE, (token,)))
+    if len(groups) > 1:
+        raise ValueError("a bracket is not closed")
+    return _operation(groups[0].items, 0)
 
 
-def _ends_with_word(items: Sequence[Item]) -> bool:
-    """Whether the last item is a token, and not an operator with a term before it."""
-    if not items or not isinstance(items[-1], str):
+def _ends_with_word(items: Sequence[Term]) -> bool:
+    """Whether the last item is a bare word, and not an operator with a term before it."""
+    if not items or items[-1].form is not BARE:
         return False
-    before = items[-2] if len(items) > 1 else ";"
-    return items[-1] not in INFIX or (
-        items[-1].isalpha() and isinstance(before, str) and before in INFIX
-    )
+    token = items[-1].token
+    is_first = len(items) == 1 or items[-2].token in INFIX
+    return token not in INFIX or (token.isalpha() and is_first)
 
 
 def _is_s_expression(tokens: Sequence[str]) -> bool:
-    """Whether one pair of brackets holds the whole program, with a word first: brackets then hold their own words."""
+    """Whether one pair of brackets holds the whole program, with a word first.
+
+    Brackets then hold their own words.
+    """
     if len(tokens) < 3 or tokens[0] != "(" or tokens[1] in BRACKETS or tokens[2] in INFIX:
         return False
     depth = 0
-    for at, token in enumerate(tokens):
-        depth += (token == "(") - (token == ")")
+    for position, token in enumerate(tokens, start=1):
+        if token == "(":
+            depth += 1
+        elif token == ")":
+            depth -= 1
         if depth == 0:
-            return at == len(tokens) - 1
+            return position == len(tokens)
     return False
 
 
-def _closed(group: Group, *, words_inside: bool) -> Term | None:
+def _split(items: Sequence[Term], separators: Sequence[int]) -> list[Sequence[Term]]:
+    """The runs of items between separators at these positions."""
+    return [items[begin + 1 : end] for begin, end in pairwise([-1, *separators, len(items)])]
+
+
+def _positions(items: Sequence[Term], token: str) -> list[int]:
+    return [position for position, item in enumerate(items) if item.token == token]
+
+
+def _closed(group: Group, *, words_inside: bool) -> Term:
     """The term of a group whose closing bracket has come."""
     bracket, word, items = group
-    closing = (BRACKETS[bracket],)
-    if word and word[0][0] in BRACKETS:  # `[IN:GET_WEATHER what is [SL:LOCATION here ] ]`
-        return _headed(Form(closing=closing), word, items)
-    form = Form(() if word else (bracket,), (bracket,) if word else (), closing=closing)
+    form = Form(closing=(BRACKETS[bracket],))
+    # `[IN:GET_WEATHER what is [SL:LOCATION here ] ]`
+    if word and word[0][0] in BRACKETS:
+        return _headed(form, word, items)
+    form = form._replace(opening=(bracket,)) if word else form._replace(prefix=(bracket,))
     if not items:
         return Term(form, word)
-    if bracket == "{" and not word and (statements := _statements(form, items)):
-        return statements
-    if not word and isinstance(items[0], str) and len(items) > 1:
-        has_operators = "," in items or (isinstance(items[1], str) and items[1] in INFIX)
+    if bracket == "{" and not word:
+        statements = _statements(form, items)
+        if statements:
+            return statements
+    commas = _positions(items, ",")
+    if not word and len(items) > 1 and items[0].token:
+        has_operators = commas or items[1].token in INFIX
         if words_inside or not has_operators:
-            return _headed(form, (items[0],), items[1:])
-    arguments: list[Term] = []
-    commas = [at for at, item in enumerate(items) if item == ","]
-    for begin, end in pairwise([-1, *commas, len(items)]):
-        argument = _operation(items[begin + 1 : end], 2)
-        if argument is None:
-            return None
-        arguments.append(argument)
+            return _headed(form, items[0].word, items[1:])
+    form = form._replace(separator=",")
+    arguments = [_operation(run, 2) for run in _split(items, commas)]
     if bracket != "(" and not word:
-        return Term(form._replace(arity=ANY, separator=","), (), tuple(arguments))
-    return _applied(form._replace(separator=","), word, arguments)
+        return Term(form._replace(arity=ANY), (), tuple(arguments))
+    return _applied(form, word, arguments)
 
 
 def _applied(form: Form, word: Word, arguments: Sequence[Term]) -> Term:
-    """A word over as many arguments as there are; of keywords there may be any number, alone or behind the others."""
-    first = next((at for at, each in enumerate(arguments) if each.form.is_keyword), len(arguments))
-    if first == len(arguments):
-        form = form._replace(arity=first)
-    elif word and first and all(each.form.is_keyword for each in arguments[first:]):
-        form = form._replace(arity=first + 1, has_keywords=True)
+    """A word over as many arguments as there are.
+
+    Of keywords there may be any number, alone or behind the other arguments.
+    """
+    are_keywords = [argument.form.is_keyword for argument in arguments]
+    # Where all keywords come last, a stable sort leaves the arguments as they are.
+    others = are_keywords.count(False)
+    if others == len(arguments):
+        form = form._replace(arity=others)
+    elif word and others and are_keywords == sorted(are_keywords):
+        form = form._replace(arity=others + 1, has_keywords=True)
     else:
         form = form._replace(arity=ANY)
     return Term(form, word, tuple(arguments))
 
 
-def _statements(form: Form, items: Sequence[Item]) -> Term | None:
-    """Statements in braces, with points or semicolons between them; None where something else stands there."""
-    mark = next((str(item) for item in items if item in STATEMENT_ENDS), ".")
-    if any(isinstance(item, str) and item in INFIX and item != mark for item in items):
+def _statements(form: Form, items: Sequence[Term]) -> Term | None:
+    """Statements in braces, with points or semicolons between them; None for anything else."""
+    operators = [item.token for item in items if item.token in INFIX]
+    mark = next((token for token in operators if token in STATEMENT_ENDS), ".")
+    if operators.count(mark) < len(operators):
         return None
-    if items[-1] == mark:
-        form, items = form._replace(closing=(mark, *form.closing)), items[:-1]
-    ends = [at for at, item in enumerate(items) if item == mark]
-    parts = [
-        tuple(map(_word, items[begin + 1 : end]))
-        for begin, end in pairwise([-1, *ends, len(items)])
-    ]
-    if not all(parts) or max(map(len, parts)) < 2:
+    if items[-1].token == mark:
+        form = form._replace(closing=(mark, *form.closing))
+        items = items[:-1]
+    statements = _split(items, _positions(items, mark))
+    if not all(statements) or max(map(len, statements)) < 2:
         return None
-    statements = [
-        part[0] if len(part) == 1 else Term(PHRASE._replace(arity=len(part)), (), part)
-        for part in parts
-    ]
-    return Term(form._replace(arity=ANY, separator=mark), (), tuple(statements))
-
-
-def _headed(form: Form, word: Word, items: Sequence[Item]) -> Term:
-    """A word and its arguments side by side inside brackets, where `:start` is a keyword of what follows it."""
     arguments: list[Term] = []
-    keyword = ""
+    for statement in statements:
+        if len(statement) > 1:
+            phrase = PHRASE._replace(arity=len(statement))
+            statement = [Term(phrase, (), tuple(statement))]
+        arguments += statement
+    return Term(form._replace(arity=ANY, separator=mark), (), tuple(arguments))
+
+
+def _headed(form: Form, word: Word, items: Sequence[Term]) -> Term:
+    """A word and its arguments side by side inside brackets.
+
+    `:start` is a keyword of what follows it.
+    """
+    arguments: list[Term] = []
+    keyword: Word = ()
     for item in items:
-        if isinstance(item, str) and item[0] == ":" and len(item) > 1 and not keyword:
-            keyword = item
+        if not keyword and len(item.token) > 1 and item.token[0] == ":":
+            keyword = item.word
             continue
-        term = _word(item)
-        arguments.append(Term(Form(arity=1), (keyword,), (term,)) if keyword else term)
-        keyword = ""
+        if keyword:
+            item = Term(Form(arity=1), keyword, (item,))
+        arguments.append(item)
+        keyword = ()
     if keyword:
-        arguments.append(Term(BARE, (keyword,)))
+        arguments.append(Term(BARE, keyword))
     return _applied(form, word, arguments)
 
 
-def _word(item: Item) -> Term:
-    return Term(BARE, (item,)) if isinstance(item, str) else item
+def _operation(items: Sequence[Term], loosest: int) -> Term:
+    """The term of items without brackets around them.
 
-
-def _operation(items: Sequence[Item], level: int) -> Term | None:
-    """The term of items without brackets around them: operators from the loosest on, then terms side by side."""
+    Operators are read from the loosest on, then terms side by side.
+    """
     if not items:
-        return None
+        raise ValueError("an operator lacks an operand")
     if len(items) == 1:
-        return _word(items[0])
-    places: dict[int, list[int]] = defaultdict(
-        list
-    )  # of the operators of each level that have terms on both sides
-    for at, item in enumerate(items[1:-1], start=1):
-        if (
-            isinstance(item, str)
-            and (own := INFIX.get(item, -1)) >= level
-            and at - 1 not in places.get(own, ())
-        ):
-            places[own].append(at)
-    if not places:
-        return Term(PHRASE, (), tuple(map(_word, items)))
-    level = min(places)
-    cuts = places[level]
-    operands: list[Term] = []
-    for begin, end in pairwise([-1, *cuts, len(items)]):
-        operand = _operation(items[begin + 1 : end], level + 1)
-        if operand is None:
-            return None
-        operands.append(operand)
-    names = [str(items[at]) for at in cuts]
-    if len(set(names)) == 1 and (names[0] in LISTS or names[0] == "."):
-        arity = ANY if names[0] in LISTS else len(operands)
-        return Term(Form(arity=arity, separator=names[0]), (), tuple(operands))
-    if len(names) == 1 and names[0] in KEYWORDS and (keyword := operands[0].keyword()):
-        return Term(Form(opening=(names[0],), arity=1), keyword, (operands[1],))
-    left = operands[0]
-    for name, operand in zip(names, operands[1:], strict=True):
+        return items[0]
+    # The operators of each level that have terms on both sides.
+    operators: dict[int, list[int]] = {}
+    for position in range(1, len(items) - 1):
+        level = INFIX.get(items[position].token, -1)
+        if level >= loosest and position - 1 not in operators.get(level, ()):
+            operators.setdefault(level, []).append(position)
+    if not operators:
+        return Term(PHRASE, (), tuple(items))
+    level = min(operators)
+    operands = [_operation(run, level + 1) for run in _split(items, operators[level])]
+    names = [items[position].token for position in operators[level]]
+    name, left = names[0], operands[0]
+    if len(set(names)) == 1 and (name in LISTS or name == "."):
+        arity = ANY if name in LISTS else len(operands)
+        return Term(Form(arity=arity, separator=name), (), tuple(operands))
+    if len(names) == 1 and name in KEYWORDS and left.keyword():
+        return Term(Form(opening=(name,), arity=1), left.keyword(), (operands[1],))
+    for name, operand in zip(names, operands[1:]):
         left = Term(Form(arity=2, separator=name), (), (left, operand))
     return left
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramReader:
-    """What all programs together say of words: which are set before terms, and which take any number of arguments."""
+    """What all programs together say of words.
 
-    prefixes: dict[str, int]  # the number of terms behind each word that is set before terms
-    variadic: frozenset[tuple[Form, Word]]  # the forms have the arity ANY
+    `prefixes` has the number of terms behind each word that is set before terms, `variadic` the
+    words that take any number of arguments, in forms of the arity ANY.
+    """
+
+    prefixes: dict[str, int]
+    variadic: frozenset[tuple[Form, Word]]
 
     @classmethod
     def of(cls, terms: Iterable[Term]) -> ProgramReader:
         """Learned from the trees of programs."""
         terms = list(terms)
         plain = cls(_prefixes(terms), frozenset())
-        arities: dict[tuple[Form, Word], set[int]] = defaultdict(set)
-        fillers: dict[tuple[Form, Word, int], set[tuple[Form, Word]]] = defaultdict(set)
+        # The heads at each argument of each word, for each number of arguments.
+        arities = defaultdict[tuple[Form, Word], set[int]](set)
+        heads = defaultdict[tuple[Form, Word], list[set[tuple[Form, Word]]]](list)
         for node in _nodes(terms):
             form, word, arguments = plain.resolved(node) or node
             if not word or form.arity <= 0:
                 continue
-            arities[form.variadic, word].add(form.arity)
-            for place, argument in enumerate(arguments):
-                fillers[form.variadic, word, place].add((argument.form, argument.word))
-
-        def is_variadic(form: Form, word: Word) -> bool:
-            """Whether the arguments behind the first are of the same kind as the first."""
-            sets = [fillers[form, word, place] for place in range(max(arities[form, word]))]
-            return all(
-                2 * len(sets[0] & other) >= min(len(sets[0]), len(other)) for other in sets[1:]
-            )
-
-        several = [key for key, numbers in arities.items() if len(numbers) > 1]
-        return cls(
-            plain.prefixes,
-            frozenset(key for key in several if len(arities[key]) > 2 or is_variadic(*key)),
-        )
+            key = form.variadic, word
+            arities[key].add(form.arity)
+            at_arguments = heads[key]
+            at_arguments += [set() for _ in range(len(arguments) - len(at_arguments))]
+            for at_argument, argument in zip(at_arguments, arguments):
+                at_argument.add(argument[:2])
+        variadic = []
+        for key, numbers in arities.items():
+            if len(numbers) > 2 or (len(numbers) == 2 and _are_alike(heads[key][: max(numbers)])):
+                variadic.append(key)
+        return cls(plain.prefixes, frozenset(variadic))
 
     def resolved(self, term: Term, *, is_inside: bool = True) -> Term | None:
         """`term` with a form of its own if it is a phrase; None for a phrase that no word leads.
@@ -364,15 +387,21 @@ class ProgramReader:
         form, word, arguments = term
         if form is PHRASE:
             first, behind = arguments[0], arguments[1:]
-            if first.is_word and self.prefixes.get(first.word[0]) == len(behind):
+            if first.token and self.prefixes.get(first.token) == len(behind):
                 form, word, arguments = Form(arity=len(behind)), first.word, behind
-            elif is_inside and all(argument.is_word for argument in arguments):
-                return Term(BARE, tuple(argument.word[0] for argument in arguments))
+            elif is_inside and term.is_sequence:
+                return Term(BARE, tuple(argument.token for argument in arguments))
             else:
                 return None
         if form.arity > 0 and word and (form.variadic, word) in self.variadic:
             form = form.variadic
         return Term(form, word, arguments)
+
+
+def _are_alike(heads: Sequence[set[tuple[Form, Word]]]) -> bool:
+    """Whether the arguments behind the first share half of their heads with the first."""
+    first = heads[0]
+    return all(2 * len(first & later) >= min(len(first), len(later)) for later in heads[1:])
 
 
 def _nodes(terms: Iterable[Term]) -> Iterator[Term]:
@@ -384,21 +413,18 @@ def _nodes(terms: Iterable[Term]) -> Iterator[Term]:
 
 
 def _prefixes(terms: Iterable[Term]) -> dict[str, int]:
-    """Words that begin phrases of one length only: with a term that is not a word, or in three ways at least."""
-    behind: dict[str, set[Word]] = defaultdict(set)
-    numbers: dict[str, set[int]] = defaultdict(set)
+    """Words that begin phrases of one length only.
+
+    The phrases hold a term that is not a word, or there are at least three of them.
+    """
+    behind = defaultdict[str, set[Word]](set)
     for node in _nodes(terms):
-        if node.form is PHRASE and node.arguments[0].is_word:
-            word = node.arguments[0].word[0]
-            numbers[word].add(len(node.arguments) - 1)
-            behind[word].add(
-                tuple(
-                    argument.word[0] if argument.is_word else "" for argument in node.arguments[1:]
-                )
-            )
-    return {
-        word: min(lengths)
-        for word, lengths in sorted(numbers.items())
-        if len(lengths) == 1
-        and (len(behind[word]) > 2 or any("" in words for words in behind[word]))
-    }
+        if node.form is PHRASE and node.arguments[0].token:
+            first, *others = [argument.token for argument in node.arguments]
+            behind[first].add(tuple(others))
+    prefixes = {}
+    for word, phrases in sorted(behind.items()):
+        lengths = set(map(len, phrases))
+        if len(lengths) == 1 and (len(phrases) > 2 or any("" in phrase for phrase in phrases)):
+            prefixes[word] = min(lengths)
+    return prefixes

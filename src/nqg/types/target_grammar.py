@@ -4,22 +4,23 @@
     <query> ::= answer ( <set> )
     <set>   ::= state ( all ) | capital ( <set> ) | cityid ( ' <...> ' , <.> )
 
-The first left side is the start symbol. `<.>` stands for any one token, `<...>` for one or more, `<#>` for a number,
-`<'>` for a token that is not a quotation mark, `<?>` for one that the grammar names nowhere; a token that looks like
-one of the signs is written with a backslash before it. Whether a target is legal is decided by `nqg.types.earley`,
-which is loaded when first asked.
+The first left side is the start symbol. `<.>` stands for any one token, `<...>` for one or more,
+`<#>` for a number, `<'>` for a token that is not a quotation mark, `<?>` for one that the grammar
+names nowhere; a token that looks like one of the signs is written with a backslash before it.
+Whether a target is legal is decided by `nqg.types.earley`, which is loaded on first use.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from nqg.errors import FormatError, Place, UnknownName
 from nqg.files import numbered_lines, write_text
@@ -71,7 +72,9 @@ class Wildcard(Enum):
     NEW_TOKEN = "<?>"
 
     def matches(self, token: str, named: Container[str] = ()) -> bool:
-        """Whether the wildcard takes `token`, in a grammar with these terminals; all but `<...>` take exactly one.
+        """Whether the wildcard takes `token`, in a grammar with these terminals.
+
+        All wildcards but `<...>` take exactly one token.
 
         >>> [token for token in ("-1.5", "limit", '"') if Wildcard.NUMBER.matches(token)]
         ['-1.5']
@@ -90,7 +93,9 @@ class Wildcard(Enum):
         return self.value
 
 
+WILDCARDS = {wildcard.value: wildcard for wildcard in Wildcard}
 TargetSymbol = str | Category | Wildcard
+Node = TypeVar("Node")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +121,8 @@ class Production:
 def format_target_symbol(symbol: TargetSymbol) -> str:
     r"""`symbol` as it is written in a file.
 
-    >>> [format_target_symbol(symbol) for symbol in (Category("set"), "<set>", "<", "|", Wildcard.TOKENS)]
-    ['<set>', '\\<set>', '<', '\\|', '<...>']
+    >>> [format_target_symbol(symbol) for symbol in (Category("set"), "<set>", "|", Wildcard.TOKENS)]
+    ['<set>', '\\<set>', '\\|', '<...>']
     """
     if isinstance(symbol, str):
         return escape(symbol, _SIGNS)
@@ -130,8 +135,8 @@ def read_target_symbol(text: str) -> TargetSymbol:
     >>> [str(read_target_symbol(text)) for text in ("<set>", r"\<set>", "<=", "<.>")]
     ['<set>', '<set>', '<=', '<.>']
     """
-    if text in (wildcard.value for wildcard in Wildcard):
-        return Wildcard(text)
+    if text in WILDCARDS:
+        return WILDCARDS[text]
     if text.startswith("#"):
         raise FormatError(
             f"comments stand on lines of their own; the token '{text}' is written '\\{text}'"
@@ -139,10 +144,8 @@ def read_target_symbol(text: str) -> TargetSymbol:
     if not _BRACKETED.fullmatch(text):
         return unescape(text, _SIGNS)
     if not _NAME.fullmatch(text[1:-1]):
-        signs = ", ".join(wildcard.value for wildcard in Wildcard)
-        raise FormatError(
-            f"'{text}' is neither <name> nor a wildcard ({signs}); the token is written '\\{text}'"
-        )
+        reason = f"'{text}' is neither <name> nor a wildcard ({', '.join(WILDCARDS)})"
+        raise FormatError(f"{reason}; the token is written '\\{text}'")
     return Category(text[1:-1])
 
 
@@ -154,7 +157,8 @@ def format_symbols(symbols: Iterable[TargetSymbol]) -> str:
 class TargetGrammar:
     """Productions of all categories; the first one's left side is the start symbol.
 
-    >>> grammar = TargetGrammar.parse("<query> ::= answer ( <set> )\\n<set> ::= state | next_to ( <set> )")
+    >>> grammar = TargetGrammar.parse(
+    ...     "<query> ::= answer ( <set> )\\n<set> ::= state | next_to ( <set> )")
     >>> grammar.accepts("answer ( next_to ( state ) )".split())
     True
     >>> print(grammar.explain("answer ( next_to state )".split()))
@@ -168,27 +172,15 @@ class TargetGrammar:
             raise FormatError(
                 f"expected at least one production '<name> {DEFINES} symbols', found none"
             )
-        defined = set(self.categories)
-        for number, production in enumerate(self.productions):
-            for category in _categories(production.right):
-                if category not in defined:
-                    unknown = UnknownName(
-                        "non-terminal", category.name, (other.name for other in defined)
-                    )
-                    raise _BadProduction(str(unknown), number)
-        productive = _productive(self.productions)
-        for number, production in enumerate(self.productions):
-            if production.left not in productive:
-                reason = f"{production.left} derives no target: each of its alternatives leads round in a circle"
-                raise _BadProduction(reason, number)
+        for _, flaw in _flaws(self.productions):
+            raise flaw
 
     @classmethod
     def parse(cls, text: str) -> TargetGrammar:
         """The grammar that `text` spells."""
         source = Path("<text>")
-        return _grammar(
-            source, ((Place(source, at), line) for at, line in enumerate(text.split("\n"), start=1))
-        )
+        lines = enumerate(text.split("\n"), start=1)
+        return _grammar(source, ((Place(source, number), line) for number, line in lines))
 
     @classmethod
     def read(cls, path: Path | str) -> TargetGrammar:
@@ -201,19 +193,17 @@ class TargetGrammar:
 
     def __str__(self) -> str:
         lines: list[str] = []
+        # Neighbours with the same left side share a line as far as its width goes.
         left = None
-        for production in (
-            self.productions
-        ):  # neighbours with the same left side share a line as far as its width goes
-            longer = (
-                f"{lines[-1]} {OR} {format_symbols(production.right)}"
-                if production.left == left
-                else ""
-            )
-            if longer and len(longer) <= _LINE_WIDTH:
-                lines[-1] = longer
-            else:
+        for production in self.productions:
+            is_new = production.left != left
+            if not is_new:
+                longer = f"{lines[-1]} {OR} {format_symbols(production.right)}"
+                is_new = len(longer) > _LINE_WIDTH
+            if is_new:
                 lines.append(str(production))
+            else:
+                lines[-1] = longer
             left = production.left
         return "".join(f"{line}\n" for line in lines)
 
@@ -230,21 +220,16 @@ class TargetGrammar:
     @cached_property
     def terminals(self) -> frozenset[str]:
         """All tokens that productions name."""
-        return frozenset(
-            symbol for each in self.productions for symbol in each.right if isinstance(symbol, str)
-        )
+        rights = chain.from_iterable(production.right for production in self.productions)
+        return frozenset(symbol for symbol in rights if isinstance(symbol, str))
 
     @property
     def unreachable(self) -> tuple[Category, ...]:
         """Categories that occur in no target: allowed, but often a slip."""
-        parts: dict[Category, list[Category]] = {}
+        below = defaultdict[Category, set[Category]](set)
         for production in self.productions:
-            parts.setdefault(production.left, []).extend(_categories(production.right))
-        reached, frontier = {self.start}, [self.start]
-        while frontier:
-            fresh = set(parts[frontier.pop()]) - reached
-            reached |= fresh
-            frontier.extend(fresh)
+            below[production.left].update(_categories(production))
+        reached = reachable(self.start, below)
         return tuple(category for category in self.categories if category not in reached)
 
     def accepts(self, tokens: Sequence[str]) -> bool:
@@ -252,92 +237,113 @@ class TargetGrammar:
         return self.recogniser.accepts(tokens)
 
     def explain(self, tokens: Sequence[str]) -> Verdict:
-        """Whether `tokens` are a legal target and, where they are not, how far they are legal and what was expected."""
+        """Whether `tokens` are a legal target, how far they are, and what was expected there."""
         return self.recogniser.explain(tokens)
 
     def prefix(self, tokens: Sequence[str] = ()) -> Prefix | None:
-        """The start of a target, to be continued token by token; None where no legal target starts so."""
+        """The start of a target, to be continued by tokens; None where no target starts so."""
         return self.recogniser.prefix(tokens)
 
     @cached_property
     def recogniser(self) -> Recogniser:
-        from nqg.types.earley import Recogniser  # loads Numba
+        # Loads Numba, like the next import.
+        from nqg.types.earley import Recogniser
 
         return Recogniser.of(self)
 
     def typing(self, rules: Sequence[Rule]) -> Typing:
         """The types that derivations with these rules have."""
-        from nqg.types.tree_automaton import Typing  # loads Numba
+        from nqg.types.tree_automaton import Typing
 
         return Typing.of(rules, self)
 
 
+def reachable(start: Node, below: Mapping[Node, set[Node]]) -> set[Node]:
+    """`start` and all nodes below it.
+
+    >>> sorted(reachable(1, {1: {2}, 2: {1, 3}, 3: set(), 4: {1}}))
+    [1, 2, 3]
+    """
+    reached, waiting = {start}, [start]
+    while waiting:
+        new = below[waiting.pop()] - reached
+        reached |= new
+        waiting.extend(new)
+    return reached
+
+
 def _grammar(source: Path, lines: Iterable[tuple[Place, str]]) -> TargetGrammar:
+    """The grammar of numbered lines; an error names the line."""
     productions: list[Production] = []
-    places: list[Place] = []
-    for place, line in lines:
+    line_of: list[Place] = []
+    for line_place, line in lines:
         try:
-            productions.extend(_productions(line))
+            productions += _productions(line)
         except FormatError as error:
-            raise error.at(place) from None
-        places.extend([place] * (len(productions) - len(places)))
+            raise error.at(line_place) from None
+        line_of += [line_place] * (len(productions) - len(line_of))
+    for number, flaw in _flaws(productions):
+        raise flaw.at(line_of[number])
     try:
         return TargetGrammar(tuple(productions))
-    except _BadProduction as error:
-        raise error.at(places[error.number]) from None
     except FormatError as error:
         raise error.at(source) from None
 
 
-def _productions(line: str) -> Iterator[Production]:
+def _productions(line: str) -> list[Production]:
+    """The productions of a line; a blank line or a comment has none."""
     words = line.split()
     if not words or words[0].startswith("#"):
-        return
+        return []
     if DEFINES not in words:
         raise FormatError(
             f"expected '<name> {DEFINES} symbols', found no '{DEFINES}' in '{line.strip()}'"
         )
     middle = words.index(DEFINES)
+    before, behind = words[:middle], words[middle + 1 :]
     left = read_target_symbol(words[0]) if middle == 1 else None
     if not isinstance(left, Category):
         raise FormatError(
-            f"expected one non-terminal <name> before '{DEFINES}', found '{' '.join(words[:middle])}'"
+            f"expected one non-terminal <name> before '{DEFINES}', found '{' '.join(before)}'"
         )
-    if DEFINES in words[middle + 1 :]:
+    if DEFINES in behind:
         raise FormatError(
             f"expected one '{DEFINES}' a line, found more; the token is written '\\{DEFINES}'"
         )
-    bars = [at for at, word in enumerate(words) if word == OR and at > middle]
-    for begin, end in pairwise([middle, *bars, len(words)]):
-        yield Production(left, tuple(map(read_target_symbol, words[begin + 1 : end])))
+    productions = []
+    right: list[TargetSymbol] = []
+    for word in (*behind, OR):
+        if word == OR:
+            productions.append(Production(left, tuple(right)))
+            right = []
+        else:
+            right.append(read_target_symbol(word))
+    return productions
 
 
-class _BadProduction(FormatError):
-    """A production that does not go with the others, by its number."""
-
-    def __init__(self, reason: str, number: int) -> None:
-        super().__init__(reason)
-        self.number = number
+def _categories(production: Production) -> list[Category]:
+    return [symbol for symbol in production.right if isinstance(symbol, Category)]
 
 
-def _categories(symbols: Iterable[TargetSymbol]) -> Iterator[Category]:
-    return (symbol for symbol in symbols if isinstance(symbol, Category))
-
-
-def _productive(productions: Sequence[Production]) -> set[Category]:
-    """The categories that derive at least one string of tokens."""
-    missing = [set(_categories(production.right)) for production in productions]
-    users: dict[Category, list[int]] = {}
-    for number, categories in enumerate(missing):
-        for category in categories:
-            users.setdefault(category, []).append(number)
-    ready = [number for number, categories in enumerate(missing) if not categories]
+def _flaws(productions: Sequence[Production]) -> Iterator[tuple[int, FormatError]]:
+    """Numbers of productions that do not go with the others, with the reason."""
+    defined = {production.left for production in productions}
+    for number, production in enumerate(productions):
+        for category in _categories(production):
+            if category not in defined:
+                names = [category.name for category in defined]
+                unknown = UnknownName("non-terminal", category.name, names)
+                yield number, FormatError(str(unknown))
+    # The categories that derive at least one string. Most grammars name a category before they
+    # define it, so that two passes from the end suffice.
     productive: set[Category] = set()
-    while ready:
-        category = productions[ready.pop()].left
-        productive.add(category)
-        for number in users.pop(category, ()):
-            missing[number].remove(category)
-            if not missing[number]:
-                ready.append(number)
-    return productive
+    count = -1
+    while count < len(productive):
+        count = len(productive)
+        for production in reversed(productions):
+            if productive.issuperset(_categories(production)):
+                productive.add(production.left)
+    for number, production in enumerate(productions):
+        if production.left not in productive:
+            reason = "each of its alternatives leads round in a circle"
+            yield number, FormatError(f"{production.left} derives no target: {reason}")

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from itertools import chain, product
+from functools import cache, lru_cache, partial
+from itertools import chain, count, product
 from operator import or_
 from typing import NamedTuple
 
@@ -29,6 +29,7 @@ from nqg.types.target_grammar import (
     TargetSymbol,
     Wildcard,
     format_symbols,
+    reachable,
 )
 
 Fragment = tuple[TargetSymbol, ...]
@@ -71,7 +72,7 @@ class RightSideTrie:
 
     def __init__(self, grammar: TargetGrammar) -> None:
         self.edges: list[dict[TargetSymbol, int]] = [{}, {}]
-        self.lefts: dict[int, list[Category]] = defaultdict(list)
+        self.lefts = defaultdict[int, list[Category]](list)
         self.insert(SUFFIXES, (grammar.start,))
         for production in with_associativity(grammar.productions):
             right = production.right
@@ -161,7 +162,8 @@ class Signatures:
         self._fillers: list[list[tuple[Arguments, int]]] = []
         self._anonymous: list[list[tuple[Arguments, int]]] = []
         for node, below in enumerate(self._below):
-            fillers = [((fragment,), end) for fragment, end in below if fragment in allowed]
+            fillers: list[tuple[Arguments, int]] = []
+            fillers += [((fragment,), end) for fragment, end in below if fragment in allowed]
             if node == RIGHT_SIDES:
                 fillers = [filler for filler in fillers if filler[1] in self._trie.open]
             self._fillers.append(fillers)
@@ -172,7 +174,7 @@ class Signatures:
         """All signatures of a target."""
         named = [symbol for symbol in target if isinstance(symbol, NonTerminal)]
         if len(target) == len(named) == 1:
-            return {Signature(*arguments, arguments) for arguments, _ in self._fillers[SUFFIXES]}
+            return {Signature(arguments[0], arguments) for arguments, _ in self._fillers[SUFFIXES]}
         items = self._items(target, named)
         return {Signature(self._fragments[item.node], item.arguments) for item in items}
 
@@ -231,7 +233,7 @@ class Signatures:
         self, items: Iterable[FragmentItem]
     ) -> dict[Category, list[FragmentItem]]:
         """The items behind the categories that `items` wait for."""
-        behind: dict[Category, list[FragmentItem]] = defaultdict(list)
+        behind = defaultdict[Category, list[FragmentItem]](list)
         for node, start, arguments in items:
             for category, child in self._trie.category_edges[node]:
                 behind[category].append(FragmentItem(child, start, arguments))
@@ -248,7 +250,7 @@ def with_associativity(productions: Sequence[Production]) -> list[Production]:
     >>> str(with_associativity(grammar.productions)[-1])
     '<list> ::= <list> , <list>'
     """
-    rights: dict[Category, list[Fragment]] = defaultdict(list)
+    rights = defaultdict[Category, list[Fragment]](list)
     for production in productions:
         rights[production.left].append(production.right)
     associative = dict.fromkeys(productions)
@@ -304,20 +306,18 @@ class Typing:
     @classmethod
     def of(cls, rules: Sequence[Rule], target_grammar: TargetGrammar) -> Typing:
         start = (target_grammar.start,)
-        signatures = reachable_signatures(derivable_signatures(rules, target_grammar), start)
+        signatures = useful_signatures(derivable_signatures(rules, target_grammar), start)
         # A type is a set of fragments: a mask in which each fragment has a bit.
-        fragments = {signature.fragment for signature in chain.from_iterable(signatures)}
-        bits: dict[Fragment, int] = {}
-        for number, fragment in enumerate(sorted(fragments, key=format_symbols)):
-            bits[fragment] = 1 << number
-        typed = [TypedRule.of(*pair, bits) for pair in zip(rules, signatures, strict=True)]
+        fragments = sorted(fragments_of(signatures), key=format_symbols)
+        bits = {fragment: 1 << number for number, fragment in enumerate(fragments)}
+        typed = [TypedRule.of(*pair, bits) for pair in zip(rules, signatures)]
         masks, results = closure(typed)
-        types = []
-        for mask in masks:
-            fragments = {fragment for fragment, bit in bits.items() if mask & bit}
-            types.append(frozenset(fragments))
         arrays = type_arrays(typed, masks, results, bits.get(start, 0))
-        return cls(signatures, tuple(types), arrays)
+
+        def fragments_in(mask: int) -> frozenset[Fragment]:
+            return frozenset(fragment for fragment in bits if mask & bits[fragment])
+
+        return cls(signatures, tuple(map(fragments_in, masks)), arrays)
 
 
 def derivable_signatures(
@@ -332,29 +332,29 @@ def derivable_signatures(
         for number, rule in enumerate(rules):
             if rule.arity or not derivable:
                 signatures[number] = finder.of(rule.target)
-        fragments = {signature.fragment for signature in chain.from_iterable(signatures)}
-        if fragments == derivable:
+        if fragments_of(signatures) == derivable:
             return signatures
-        derivable = fragments
+        derivable = fragments_of(signatures)
 
 
-def reachable_signatures(
+def fragments_of(signatures: Iterable[Iterable[Signature]]) -> set[Fragment]:
+    """The fragments that derive some rule's target."""
+    return {signature.fragment for signature in chain.from_iterable(signatures)}
+
+
+def useful_signatures(
     signatures: Sequence[set[Signature]], start: Fragment
 ) -> tuple[tuple[Signature, ...], ...]:
     """The signatures that lead from the start symbol down, in a fixed order."""
-    below: dict[Fragment, set[Fragment]] = defaultdict(set)
+    below = defaultdict[Fragment, set[Fragment]](set)
     for signature in chain.from_iterable(signatures):
         below[signature.fragment].update(signature.arguments)
-    reached, pending = {start}, [start]
-    while pending:
-        new = below[pending.pop()] - reached
-        reached |= new
-        pending.extend(new)
-    reachable = []
+    reached = reachable(start, below)
+    useful = []
     for of_rule in signatures:
-        useful = [signature for signature in of_rule if signature.fragment in reached]
-        reachable.append(tuple(sorted(useful, key=str)))
-    return tuple(reachable)
+        of_rule = {signature for signature in of_rule if signature.fragment in reached}
+        useful.append(tuple(sorted(of_rule, key=str)))
+    return tuple(useful)
 
 
 class TypedRule(NamedTuple):
@@ -376,7 +376,7 @@ class TypedRule(NamedTuple):
         wanted = [0] * rule.arity
         for signature in signatures:
             needed = [0] * rule.arity
-            for symbol, fragment in zip(occurrences, signature.arguments, strict=True):
+            for symbol, fragment in zip(occurrences, signature.arguments):
                 needed[symbol.index - 1] |= bits[fragment]
             masks.append((bits[signature.fragment], needed))
             wanted = list(map(or_, wanted, needed))
@@ -394,7 +394,7 @@ class TypedRule(NamedTuple):
         """The fragments that the rule stands for over children that stand for those."""
         result = 0
         for fragment, needed in self.signatures:
-            if all(child & need == need for child, need in zip(children, needed, strict=True)):
+            if all(child & need == need for child, need in zip(children, needed)):
                 result |= fragment
         return result
 
@@ -414,7 +414,7 @@ def closure(rules: Sequence[TypedRule]) -> tuple[list[int], list[Results]]:
     while count < len(masks):
         count = len(masks)
         known_masks = list(masks)
-        for rule, of_rule in zip(rules, results, strict=True):
+        for rule, of_rule in zip(rules, results):
             for children in product(*rule.classes(known_masks)):
                 if children not in of_rule:
                     of_rule[children] = rule.result(children)
@@ -427,25 +427,27 @@ def type_arrays(
     rules: Sequence[TypedRule], masks: Sequence[int], results: Sequence[Results], start: int
 ) -> TypeArrays:
     """The automaton as arrays: a table of results for each rule, over the classes of children."""
-    types = {mask: number for number, mask in enumerate(masks)} | {0: NO_TYPE}
+    # Types and classes are numbered from 0; the empty set comes before them, as NO_TYPE (-1).
+    types = dict(zip((0, *masks), count(NO_TYPE)))
     class_rows: list[list[int]] = []
     sizes: list[int] = []
     table: list[int] = []
     first_row, first_result = [0], [0]
-    for rule, of_rule in zip(rules, results, strict=True):
+    for rule, of_rule in zip(rules, results):
         classes = rule.classes(masks)
-        for wanted, of_argument in zip(rule.wanted, classes, strict=True):
-            numbers = {class_: number for number, class_ in enumerate(of_argument)} | {0: NO_TYPE}
+        for wanted, of_argument in zip(rule.wanted, classes):
+            numbers = dict(zip((0, *of_argument), count(NO_TYPE)))
             class_rows.append([numbers[mask & wanted] for mask in masks])
             sizes.append(len(of_argument))
         table.extend(types[of_rule[children]] for children in product(*classes))
         first_row.append(len(class_rows))
         first_result.append(len(table))
+    int_array = partial(np.array, dtype=np.int32)
     return TypeArrays(
-        classes=np.array(class_rows, dtype=np.int32).reshape(len(class_rows), len(masks)),
-        sizes=np.array(sizes, dtype=np.int32),
-        first_place=np.array(first_row, dtype=np.int32),
-        first_result=np.array(first_result, dtype=np.int32),
-        results=np.array(table, dtype=np.int32),
+        classes=int_array(class_rows).reshape(len(class_rows), len(masks)),
+        sizes=int_array(sizes),
+        first_place=int_array(first_row),
+        first_result=int_array(first_result),
+        results=int_array(table),
         is_whole=np.array([bool(mask & start) for mask in masks], dtype=np.bool_),
     )
