@@ -11,7 +11,6 @@ import numpy as np
 from nqg.data.dataset import Split
 from nqg.data.example import Example
 from nqg.errors import SettingsError
-from nqg.grammar.ragged import offsets_from_lengths
 from nqg.splits.compounds import Language, language_of
 from nqg.splits.partition import Side
 
@@ -67,7 +66,8 @@ def audits(
     examples: Sequence[Example], splits: Mapping[str, Split], language: Language
 ) -> list[Audit]:
     """Measure several splits of one dataset, whose targets are taken apart only once."""
-    # Loads Numba.
+    # The second import loads Numba.
+    from nqg.grammar.ragged import offsets_from_lengths
     from nqg.splits.swap_search import arrangement, decomposed, tallied_divergence
 
     data = decomposed(examples, language.decomposition)
