@@ -195,12 +195,12 @@ def test_runs_of_words_are_alike_whose_letters_are_those_of_a_run_of_tokens(
         for end in range(start + 1, min(start + longest, len(words)) + 1)
     }
     parts = {
-        letters_of(target[low:high])
+        letters_of("".join(target[low:high]))
         for low in range(len(target) + 1)
         for high in range(low, len(target) + 1)
     }
     assert {*spans_matching_target(words, target, longest)} == {
-        run for run in runs if letters_of(words[slice(*run)]) in parts
+        run for run in runs if letters_of("".join(words[slice(*run)])) in parts
     }
 
 

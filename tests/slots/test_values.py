@@ -9,9 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.slots.values import FORMS, ValueReader, value_patterns, written
+from nqg.slots.values import (
+    FORMS,
+    LANGUAGES,
+    format_value,
+    pattern_matches,
+    value_patterns,
+    value_readings,
+)
 
-READERS = {code: ValueReader.of(code, FORMS) for code in ("en", "de", "es")}
+KINDS = frozenset(FORMS)
 MONDAY = date(2026, 11, 16)
 
 
@@ -19,9 +26,9 @@ def found(code: str, kind: str, sentence: str, form: str) -> dict[str, str | Non
     """Every reading of a kind in a form, by its words."""
     words = sentence.split()
     folded = [word.casefold() for word in words]
-    readings = [each for each in READERS[code].readings(folded, MONDAY) if each.kind == kind]
+    readings = [each for each in value_readings(folded, code, KINDS, MONDAY) if each.kind == kind]
     return {
-        " ".join(words[each.start : each.end]): written(form, each.fields)
+        " ".join(words[each.start : each.end]): format_value(form, each.fields)
         for each in reversed(readings)
     }
 
@@ -209,7 +216,7 @@ def test_dates_are_resolved_where_a_day_is_given(code: str, sentence: str, expec
 def test_without_a_day_nothing_is_resolved() -> None:
     assert all(
         "resolved" not in each.fields
-        for each in READERS["en"].readings(["tomorrow", "or", "friday"])
+        for each in value_readings(["tomorrow", "or", "friday"], "en", KINDS)
     )
 
 
@@ -258,8 +265,8 @@ def test_ordinals_are_numbers_with_a_place() -> None:
 
 @given(st.lists(st.text(st.characters(blacklist_categories=("Z", "C")), min_size=1), max_size=8))
 def test_any_words_can_be_read(words: list[str]) -> None:
-    for reader in READERS.values():
-        for reading in reader.readings([word.casefold() for word in words]):
+    for code in LANGUAGES:
+        for reading in value_readings([word.casefold() for word in words], code, KINDS):
             assert 0 <= reading.start < reading.end <= len(words)
 
 
@@ -269,13 +276,11 @@ SAID = (
 )
 
 
-@given(st.lists(st.sampled_from(SAID.split()), max_size=9), st.sampled_from([*READERS]))
+@given(st.lists(st.sampled_from(SAID.split()), max_size=9), st.sampled_from([*LANGUAGES]))
 def test_one_search_finds_what_each_pattern_finds_alone(words: list[str], code: str) -> None:
-    text, reader = " ".join(words), READERS[code]
-    patterns, _ = value_patterns(code, reader.kinds)
+    text = " ".join(words)
+    patterns, _ = value_patterns(code, KINDS)
     expected = [
-        (pattern, match.span())
-        for pattern in patterns
-        for match in pattern.expression.finditer(text)
+        (kind, match.span()) for kind, pattern in patterns for match in pattern.finditer(text)
     ]
-    assert [(pattern, match.span()) for pattern, match in reader.matches(text)] == expected
+    assert [(kind, match.span()) for kind, match in pattern_matches(text, code, KINDS)] == expected

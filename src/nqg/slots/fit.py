@@ -10,11 +10,10 @@ from functools import cached_property
 
 from nqg.errors import UnknownName
 from nqg.slots.delexicalize import DelexicalizedPair, Pair, key_before, literals, quoted_texts
-from nqg.slots.languages import LANGUAGES
 from nqg.slots.matcher import SlotMatcher, TokenizeValue, as_tokenized, split_on_spaces
 from nqg.slots.mention import Tokens, find_tokens, spans_like
 from nqg.slots.slot import BUILT_IN, WORD_FORMS, Slot, is_slot_name
-from nqg.slots.values import Fields, written
+from nqg.slots.values import LANGUAGES, Fields, format_value
 from nqg.text.brackets import QUOTATION_MARKS, QUOTES
 from nqg.text.sentences import TokenizedSentence
 
@@ -199,14 +198,14 @@ class SlotFitting:
             explained = dict.fromkeys(slot.possible_forms, 0.0)
             for form in explained:
                 for occurrence in occurrences:
-                    found = self.find_value(written(form, occurrence.fields), occurrence)
+                    found = self.find_value(format_value(form, occurrence.fields), occurrence)
                     if found:
                         explained[form] += found.weight * len(found.value)
             best = max(explained, key=explained.__getitem__)
             if not explained[best]:
                 break
             forms.append(best)
-            occurrences = [each for each in occurrences if written(best, each.fields) is None]
+            occurrences = [each for each in occurrences if format_value(best, each.fields) is None]
         return _completed(forms)
 
     def text_form(self, slot: Slot) -> Slot:

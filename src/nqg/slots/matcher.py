@@ -1,7 +1,8 @@
 """Finds the values that sentences mention, and writes them as programs do.
 
-`SlotMatcher.mentions` finds all values in a sentence, overlapping ones included: which of them count is the parser's
-choice. Any run of words may be free text, so that is not among them; `SlotMatcher.text_value` says what it then is.
+`SlotMatcher.mentions` finds all values in a sentence, overlapping ones included: the parser chooses
+among them. Any run of words may be free text, so free text is not among the mentions;
+`SlotMatcher.text_value` tells what a run of words is as free text.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ import regex
 from nqg.errors import FormatError, LimitExceeded, UnknownName
 from nqg.settings_reader import read_dataclass
 from nqg.slots.gazetteer import read_gazetteer, write_gazetteer
-from nqg.slots.languages import LANGUAGES
 from nqg.slots.mention import Mention, Sentence, Tokens, words_of
-from nqg.slots.slot import Kind, Slot
-from nqg.slots.values import FORMS, Fields, ValueReader, ValueReading
+from nqg.slots.slot import Slot
+from nqg.slots.values import FORMS, LANGUAGES, Fields, value_readings
 from nqg.text.brackets import QUOTATION_MARKS, QUOTES
 from nqg.text.programs import STRUCTURE
 from nqg.text.sentences import TokenizedSentence
 
-REGEX_SECONDS = 0.05  # the time that one expression has for one sentence
+# Three limits on what one sentence or one typo may cost; not measured.
+REGEX_SECONDS = 0.05
 MAX_QUOTED_WORDS = 100
-MAX_COMPARED_NAMES = 100_000  # a gazetteer with more has a name like any typo
+MAX_COMPARED_NAMES = 100_000
 
 TokenizeValue = Callable[[str, str], Sequence[str]]
 
@@ -39,9 +40,11 @@ def split_on_spaces(value: str, quote: str) -> Tokens:
 
 @dataclass(frozen=True)
 class SlotMatcher:
-    """The slots of a model; `tokenize_value` makes tokens of a value as programs write it, in quotes or (`""`) without.
+    """The slots of a model.
 
-    `today` is the day on which training sentences were said, if it is known; others are said on a day of their own.
+    `tokenize_value` makes tokens of a value as programs write it, in quotes or (`""`) without.
+    `today` is the day to which training sentences refer, if any. `known` has the mentions of
+    training sentences and `originals` these sentences as they were written, both by words.
     """
 
     language: str = "en"
@@ -59,16 +62,26 @@ class SlotMatcher:
         return len(self.slots)
 
     @cached_property
+    def _by_name(self) -> dict[str, Slot]:
+        return {slot.name: slot for slot in self.slots}
+
+    @property
+    def text_slots(self) -> list[Slot]:
+        return [slot for slot in self.slots if slot.kind == "text"]
+
+    @cached_property
     def free_text(self) -> dict[str, int]:
         """The slots of free text, and how many words they may have."""
-        return {slot.name: slot.length or 1 for slot in self.slots if slot.kind == "text"}
+        return {slot.name: slot.length or 1 for slot in self.text_slots}
 
     @cached_property
     def same_texts(self) -> dict[str, str]:
-        """For every slot of free text the first whose values are the same: those of one form in the same quotes."""
+        """For every slot of free text the first that has the same forms in the same quotes."""
         firsts: dict[tuple[tuple[str, ...], str], str] = {}
-        texts = [slot for slot in self.slots if slot.kind == "text"]
-        return {slot.name: firsts.setdefault((slot.forms, slot.quote), slot.name) for slot in texts}
+        same: dict[str, str] = {}
+        for slot in self.text_slots:
+            same[slot.name] = firsts.setdefault((slot.forms, slot.quote), slot.name)
+        return same
 
     @property
     def quotes(self) -> dict[str, str]:
@@ -77,53 +90,87 @@ class SlotMatcher:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """The words of names, unless a gazetteer has so many that a typo would be like any of them."""
-        found: set[str] = set()
+        """The words of names, unless a gazetteer has so many that a typo is like any of them."""
+        words: set[str] = set()
         for slot in self.slots:
             if slot.names and len(slot.names.values) <= MAX_COMPARED_NAMES:
-                for name in slot.names.values:
-                    found.update(name.split())
-        return frozenset(found)
+                words.update(" ".join(slot.names.values).split())
+        return frozenset(words)
 
     def mentions(self, sentence: Sentence, today: date | None = None) -> Sequence[Mention]:
-        """Every value that a sentence may mention, ordered by start, end and slot; free text is not among them.
+        """Every value that a sentence may mention, by start, end and slot, without free text.
 
-        Of a known sentence it is what was found on the day of training, whatever day it is.
+        While a model is trained, sentences refer to the day of the training sentences.
         """
-        if not self.known:
-            return self.find(sentence, today)
-        words = words_of(sentence)
-        return self.known[words] if words in self.known else self.find(sentence)
-
-    def find(self, sentence: Sentence, today: date | None = None) -> tuple[Mention, ...]:
-        """`mentions` of a sentence as if it was not known."""
+        if self.known:
+            today = None
+            words = words_of(sentence)
+            if words in self.known:
+                return self.known[words]
         sentence = as_tokenized(sentence)
-        found: dict[tuple[int, int, str], Mention] = {}
+        mentions: dict[tuple[int, int, str], Mention] = {}
         for slot, start, end, fields in self.readings(sentence, today or self.today):
             key = (start, end, slot.name)
-            if key not in found:
-                text = slot.write(fields)
-                if text is not None:
-                    found[key] = Mention(*key, self._tokens(text, slot.quote))
-        return tuple(found[key] for key in sorted(found))
+            text = None if key in mentions else slot.write(fields)
+            if text is not None:
+                mentions[key] = Mention(*key, self._tokens(text, slot.quote))
+        return tuple(mentions[key] for key in sorted(mentions))
+
+    def readings(
+        self, sentence: TokenizedSentence, today: date | None, *, is_strict: bool = False
+    ) -> Iterator[tuple[Slot, int, int, Fields]]:
+        """Which words may be read as a value of which slot, and the fields that forms write.
+
+        An expression that takes too long matches nothing or, if `is_strict`, is refused.
+        """
+        words = [token.text.casefold() for token in sentence.tokens]
+        kinds = frozenset(FORMS).intersection(slot.kind for slot in self.slots)
+        built_in = list(value_readings(words, self.language, kinds, today))
+        for slot in self.slots:
+            matches: list[tuple[int, int, Fields]] = []
+            if slot.names is not None:
+                for start, end, value in slot.names.matches(words):
+                    matches.append((start, end, {"value": value, "lower_value": value.lower()}))
+            elif slot.kind == "regex":
+                matches = _expression_matches(slot, sentence, is_strict=is_strict)
+            elif slot.kind == "quoted":
+                matches = list(_quoted_spans(sentence))
+            else:
+                for start, end, kind, fields in built_in:
+                    if kind == slot.kind:
+                        matches.append((start, end, fields))
+            for start, end, fields in matches:
+                text = str(fields.get("verbatim") or sentence.as_written(start, end))
+                yield slot, start, end, {**fields, "verbatim": text, "lower": text.lower()}
 
     def text_value(self, sentence: Sentence, slot: str, start: int, end: int) -> Tokens:
         """Words of a sentence as a value of a slot of free text."""
-        sentence = as_tokenized(
-            self.originals.get(words_of(sentence), sentence) if self.originals else sentence
-        )
+        if self.originals:
+            sentence = self.originals.get(words_of(sentence), sentence)
+        text = as_tokenized(sentence).as_written(start, end)
         text_slot = self._by_name[slot]
-        text = sentence.as_written(start, end)
-        return self._tokens(
-            text_slot.write({"verbatim": text, "lower": text.lower()}) or "", text_slot.quote
-        )
+        value = text_slot.write({"verbatim": text, "lower": text.lower()})
+        return self._tokens(value or "", text_slot.quote)
+
+    def _tokens(self, text: str, quote: str) -> Tokens:
+        # A sentence has many runs of words that may be free text; most of them are plain.
+        is_plain = text.isascii() and "  " not in text and text.replace(" ", "").isalnum()
+        if is_plain and quote in self._quotes_of_words:
+            return tuple(text.split())
+        return tuple(self.tokenize_value(text, quote))
+
+    @cached_property
+    def _quotes_of_words(self) -> list[str]:
+        """The quotes inside of which words are split at single spaces."""
+        return [quote for quote in QUOTES if tuple(self.tokenize_value("a b", quote)) == ("a", "b")]
 
     def with_known(
         self, sentences: Iterable[TokenizedSentence], found: Iterable[Sequence[Mention]]
     ) -> SlotMatcher:
-        """The matcher that knows what was `found` in these sentences, for whoever has only their tokens.
+        """The matcher that knows the mentions of these sentences by their words alone.
 
-        Where words were written in several ways, free text in all but the first way is among what was found.
+        Where words were written in several ways, what is free text in all but the first of these
+        is among the mentions.
         """
         originals: dict[Tokens, TokenizedSentence] = {}
         known: dict[Tokens, dict[Mention, None]] = {}
@@ -133,9 +180,8 @@ class SlotMatcher:
             if sentence.raw != first.raw:
                 more |= set(self.free_texts(sentence)).difference(self.free_texts(first))
             known.setdefault(sentence.words, {}).update(dict.fromkeys(sorted(more)))
-        return replace(
-            self, known={words: tuple(each) for words, each in known.items()}, originals=originals
-        )
+        mentions_by_words = {words: tuple(mentions) for words, mentions in known.items()}
+        return replace(self, known=mentions_by_words, originals=originals)
 
     def free_texts(self, sentence: TokenizedSentence) -> Iterator[Mention]:
         """Every run of words as all that it may be as free text."""
@@ -146,13 +192,15 @@ class SlotMatcher:
                     yield Mention(start, end, slot, self.text_value(sentence, slot, start, end))
 
     def is_safely_quoted(self, slot: str, value: Sequence[str], quote: str) -> bool:
-        """Whether a value stays where it is put: inside of a program's quotes or, without any, of its place there.
+        """Whether a value cannot end the quotes around it or, without any, the argument that it is.
 
         >>> slots = SlotMatcher(slots=(Slot("who", "text"),))
         >>> [slots.is_safely_quoted("who", ["x'", "OR", "1"], quote) for quote in ('"', "'")]
         [True, False]
-        >>> [slots.is_safely_quoted("who", words.split(), "") for words in ("living room", "attic ) ;")]
-        [True, False]
+        >>> slots.is_safely_quoted("who", ["living", "room"], "")
+        True
+        >>> slots.is_safely_quoted("who", ["attic", ")", ";"], "")
+        False
         """
         text = " ".join(value)
         if quote:
@@ -160,75 +208,19 @@ class SlotMatcher:
         is_open = slot in self._by_name and self._by_name[slot].kind in ("text", "quoted")
         return not is_open or STRUCTURE.isdisjoint(text)
 
-    @cached_property
-    def _by_name(self) -> dict[str, Slot]:
-        return {slot.name: slot for slot in self.slots}
-
-    @cached_property
-    def _quotes_of_words(self) -> frozenset[str]:
-        """The quotes inside of which words are split at single spaces."""
-        return frozenset(
-            quote for quote in QUOTES if tuple(self.tokenize_value("a b", quote)) == ("a", "b")
-        )
-
-    def _tokens(self, text: str, quote: str) -> Tokens:
-        is_plain = text.isascii() and "  " not in text and text.replace(" ", "").isalnum()
-        if (
-            is_plain and quote in self._quotes_of_words
-        ):  # a sentence has many runs of words that may be free text
-            return tuple(text.split())
-        return tuple(self.tokenize_value(text, quote))
-
-    @cached_property
-    def _reader(self) -> ValueReader:
-        return ValueReader.of(self.language, {slot.kind for slot in self.slots} & set(FORMS))
-
-    def readings(
-        self, sentence: TokenizedSentence, today: date | None, *, is_strict: bool = False
-    ) -> Iterator[tuple[Slot, int, int, Fields]]:
-        """Which words may be read as a value of which slot, and the fields that forms write; none are free text.
-
-        An expression that takes too long finds nothing or, if `is_strict`, is refused.
-        """
-        words = [token.text.casefold() for token in sentence.tokens]
-        by_kind: dict[str, list[ValueReading]] = {}
-        for reading in self._reader.readings(words, today):
-            by_kind.setdefault(reading.kind, []).append(reading)
-        for slot in self.slots:
-            matches: Iterable[tuple[int, int, Fields]]
-            if slot.names is not None:
-                matches = _name_matches(slot, words)
-            elif slot.kind == "regex":
-                matches = _expression_matches(slot, sentence, is_strict=is_strict)
-            elif slot.kind == "quoted":
-                matches = _quoted_spans(sentence)
-            else:
-                matches = (
-                    (each.start, each.end, each.fields) for each in by_kind.get(slot.kind, ())
-                )
-            for start, end, fields in matches:
-                text = str(fields.get("verbatim") or sentence.as_written(start, end))
-                yield slot, start, end, {**fields, "verbatim": text, "lower": text.lower()}
-
     def to_dict(self) -> dict[str, Any]:
         """Plain values, without the names of gazetteers: `write_names` has these."""
-        slots = [
-            {
-                key: value
-                for key, value in vars(slot).items()
-                if key in _STORED and value not in (None, (), "")
-            }
-            for slot in self.slots
-        ]
-        values: dict[str, Any] = {"language": self.language, "slots": slots}
-        if self.today:
-            values["today"] = str(self.today)
-        return values
+        slots: list[dict[str, Any]] = []
+        for slot in self.slots:
+            values = {name: getattr(slot, name) for name in _STORED}
+            slots.append({name: value for name, value in values.items() if value})
+        today = {"today": str(self.today)} if self.today else {}
+        return {"language": self.language, "slots": slots, **today}
 
     def write_names(self, folder: Path) -> None:
         for slot in self.slots:
             if slot.names is not None:
-                write_gazetteer(folder / _file_of(slot.name), slot.names)
+                write_gazetteer(_names_file(folder, slot), slot.names)
 
     @classmethod
     def from_dict(
@@ -238,58 +230,33 @@ class SlotMatcher:
         tokenize_value: TokenizeValue = split_on_spaces,
     ) -> SlotMatcher:
         """The slots that `to_dict` and `write_names` wrote."""
-        read = read_dataclass(_StoredSlots, values, "slots", folder)
-        if read.language not in LANGUAGES:
-            raise FormatError(str(UnknownName("language", read.language, LANGUAGES)), folder)
-        slots = []
-        for each in read.slots:
-            is_listed = each.kind in ("gazetteer", "column")
-            names = read_gazetteer(folder / _file_of(each.name)) if is_listed else None
-            try:
-                slots.append(
-                    Slot(
-                        each.name,
-                        each.kind,
-                        each.forms,
-                        each.quote,
-                        each.expression,
-                        each.length,
-                        names,
-                    )
-                )
-            except FormatError as error:
-                raise error.at(folder) from error
+        stored = read_dataclass(_StoredSlots, values, "slots", folder)
+        if stored.language not in LANGUAGES:
+            raise FormatError(str(UnknownName("language", stored.language, LANGUAGES)), folder)
+        slots: list[Slot] = []
+        for slot in stored.slots:
+            names = read_gazetteer(_names_file(folder, slot)) if slot.is_listed else None
+            slots.append(replace(slot, names=names))
         try:
-            today = date.fromisoformat(read.today) if read.today else None
+            today = date.fromisoformat(stored.today) if stored.today else None
         except ValueError as error:
-            raise FormatError(
-                f"slots: expected a day such as 2026-11-16 as today, found '{read.today}'", folder
-            ) from error
-        return cls(read.language, tuple(slots), tokenize_value, today)
+            expected = "expected a day such as 2026-11-16 as today"
+            raise FormatError(f"slots: {expected}, found '{stored.today}'", folder) from error
+        return cls(stored.language, tuple(slots), tokenize_value, today)
 
 
 _STORED = ("name", "kind", "forms", "quote", "expression", "length")
 
 
 @dataclass(frozen=True, slots=True)
-class _StoredSlot:
-    name: str
-    kind: Kind
-    forms: tuple[str, ...] = ()
-    quote: str = ""
-    expression: str | None = None
-    length: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class _StoredSlots:
     language: str
-    slots: tuple[_StoredSlot, ...]
+    slots: tuple[Slot, ...]
     today: str | None = None
 
 
-def _file_of(slot: str) -> str:
-    return f"slot-{slot}.tsv.gz"
+def _names_file(folder: Path, slot: Slot) -> Path:
+    return folder / f"slot-{slot.name}.tsv.gz"
 
 
 def as_tokenized(sentence: Sentence) -> TokenizedSentence:
@@ -298,33 +265,28 @@ def as_tokenized(sentence: Sentence) -> TokenizedSentence:
     return TokenizedSentence.of(sentence)
 
 
-def _name_matches(slot: Slot, words: Sequence[str]) -> Iterator[tuple[int, int, Fields]]:
-    assert slot.names is not None, "the slot has a gazetteer"
-    for start, end, value in slot.names.matches(words):
-        yield start, end, {"value": value, "lower_value": value.lower()}
-
-
 def _expression_matches(
     slot: Slot, sentence: TokenizedSentence, *, is_strict: bool
 ) -> list[tuple[int, int, Fields]]:
-    """Matches of whole words; the group `value`, else the first one, else the whole match is the value."""
-    starts = {token.start: number for number, token in enumerate(sentence.tokens)}
-    ends = {token.end: number for number, token in enumerate(sentence.tokens, start=1)}
+    """Matches of whole words: the value is the group `value`, else the first, else the match."""
+    starts = {token.start: at for at, token in enumerate(sentence.tokens)}
+    ends = {token.end: at for at, token in enumerate(sentence.tokens, start=1)}
     group = "value" if "value" in slot.pattern.groupindex else min(slot.pattern.groups, 1)
-    found: list[tuple[int, int, Fields]] = []
+    matches: list[tuple[int, int, Fields]] = []
     try:
         for match in slot.pattern.finditer(sentence.raw, overlapped=True, timeout=REGEX_SECONDS):
             start, end = starts.get(match.start()), ends.get(match.end())
             if start is not None and end is not None and start < end:
-                found.append((start, end, {"verbatim": match[group] or match[0]}))
+                matches.append((start, end, {"verbatim": match[group] or match[0]}))
     except TimeoutError as error:
-        if is_strict:
-            reason = f"slot '{slot.name}': the expression {slot.expression!r:.80} was stopped after {REGEX_SECONDS} s"
-            raise LimitExceeded(
-                f"{reason} on '{sentence.raw:.80}'; avoid repetitions inside of repetitions"
-            ) from error
-        return []
-    return found
+        if not is_strict:
+            return []
+        stopped = f"{slot.expression!r:.80} was stopped after {REGEX_SECONDS} s"
+        raise LimitExceeded(
+            f"slot '{slot.name}': the expression {stopped} on '{sentence.raw:.80}'; "
+            "avoid repetitions inside of repetitions"
+        ) from error
+    return matches
 
 
 def _quoted_spans(sentence: TokenizedSentence) -> Iterator[tuple[int, int, Fields]]:

@@ -1,7 +1,8 @@
-"""Mentions, words of a sentence that may be read as a value of a slot, and how words are compared with values."""
+"""Mentions, words of a sentence that may be read as a value of a slot, and words like values."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate
@@ -15,12 +16,15 @@ Sentence = Sequence[str] | TokenizedSentence
 
 
 class Mention(NamedTuple):
-    """Words `start` to `end` (not included) of a sentence that may be read as a value of a slot."""
+    """Words `start` to `end` (exclusive) that may be read as a value of a slot.
+
+    `value` is what a program writes for them.
+    """
 
     start: int
     end: int
     slot: str
-    value: Tokens  # as a program writes it
+    value: Tokens
 
     @property
     def token(self) -> str:
@@ -35,26 +39,28 @@ def words_of(sentence: Sentence) -> Tokens:
 
 
 def longest_spans(mentions: Iterable[Mention]) -> list[tuple[Mention, ...]]:
-    """The mentions of the longest spans, none overlapping another, in the order of the sentence, grouped by span."""
-    spans: dict[tuple[int, int], list[Mention]] = {}
+    """The mentions of the longest spans, grouped by span, in the order of the sentence.
+
+    No span overlaps another.
+    """
+    spans = defaultdict[tuple[int, int], list[Mention]](list)
     for mention in mentions:
-        spans.setdefault((mention.start, mention.end), []).append(mention)
-    taken: set[int] = set()
-    chosen = []
+        spans[mention.start, mention.end].append(mention)
+    covered: set[int] = set()
+    chosen: list[tuple[int, int]] = []
     for start, end in sorted(spans, key=lambda span: (span[0] - span[1], span[0])):
-        if taken.isdisjoint(range(start, end)):
-            taken.update(range(start, end))
+        if covered.isdisjoint(range(start, end)):
+            covered.update(range(start, end))
             chosen.append((start, end))
     return [tuple(spans[span]) for span in sorted(chosen)]
 
 
 def find_tokens(value: Tokens, target: Tokens) -> int | None:
     """Where `value` first stands in `target`."""
-    if not value:
-        return None
-    for at, token in enumerate(target):
-        if token == value[0] and target[at : at + len(value)] == value:
-            return at
+    if value:
+        for at, token in enumerate(target):
+            if token == value[0] and target[at : at + len(value)] == value:
+                return at
     return None
 
 
@@ -62,21 +68,14 @@ def is_word(token: str) -> bool:
     return any(map(str.isalnum, token))
 
 
-def letters_of(words: Iterable[str]) -> str:
-    """The letters and digits of words, whatever their casing, without accents.
+@lru_cache(1 << 16)
+def letters_of(text: str) -> str:
+    """The letters and digits of a text, whatever their casing, without accents.
 
-    >>> letters_of(("Café", "n°", "2"))
+    >>> letters_of("Café n° 2")
     'cafen2'
     """
-    text = "".join(words).casefold()
-    if text.isascii():
-        return text if text.isalnum() else "".join(filter(str.isalnum, text))
-    return "".join(filter(str.isalnum, normalize("NFKD", text)))
-
-
-@lru_cache(1 << 16)
-def _letters(word: str) -> str:
-    return letters_of([word])
+    return "".join(filter(str.isalnum, normalize("NFKD", text.casefold())))
 
 
 def spans_like(
@@ -87,36 +86,32 @@ def spans_like(
     >>> list(spans_like(("a", "hip-hop", "song"), ("Hip", "-", "Hop"), 2))
     [(1, 2)]
     """
-    wanted = letters_of(value)
-    if not wanted:
-        return
-    letters = list(map(_letters, words))
-    for start in range(len(letters)):
-        for end in range(start + 1, min(start + max_length, len(letters)) + 1):
-            if "".join(letters[start:end]) == wanted:
-                yield start, end
+    for start, end in spans_matching_target(words, ["".join(value)], max_length):
+        if any(map(letters_of, words[start:end])):
+            yield start, end
 
 
 def spans_matching_target(
     words: Sequence[str], target: Sequence[str], max_length: int
 ) -> Iterator[tuple[int, int]]:
-    """Where at most so many words have the letters of some tokens of a target, one after the other.
+    """Where at most so many words have the letters of some consecutive tokens of a target.
 
     >>> list(spans_matching_target(("play", "hip-hop", "now"), ("song", "=", "Hip", "-", "Hop"), 2))
     [(1, 2)]
     """
-    letters = list(map(_letters, words))
-    letters_of_target = list(map(_letters, target))
-    wanted = "".join(letters_of_target)
-    token_ends = {*accumulate(map(len, letters_of_target), initial=0)}
+    letters = list(map(letters_of, words))
+    target_letters = list(map(letters_of, target))
+    text = "".join(target_letters)
+    token_ends = {*accumulate(map(len, target_letters), initial=0)}
     for start in range(len(letters)):
-        read = ""
+        run = ""
         for end in range(start + 1, min(start + max_length, len(letters)) + 1):
-            read += letters[end - 1]
-            at = wanted.find(read)
+            run += letters[end - 1]
+            at = text.find(run)
             if at < 0:
+                # Longer runs are not in the target, either.
                 break
-            while at >= 0 and not (at in token_ends and at + len(read) in token_ends):
-                at = wanted.find(read, at + 1)
+            while at >= 0 and not (at in token_ends and at + len(run) in token_ends):
+                at = text.find(run, at + 1)
             if at >= 0:
                 yield start, end

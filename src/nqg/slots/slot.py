@@ -1,4 +1,4 @@
-"""A slot: a kind of value (number, time, the names of a gazetteer, …) and the forms in which programs write it."""
+"""A slot: a kind of value (number, time, the names of a gazetteer, …), and its forms in programs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any, Literal
 
 import regex
 
-from nqg.errors import FormatError, Place, UnknownName
+from nqg.errors import FormatError, UnknownName
 from nqg.files import is_url
 from nqg.settings_reader import read_dataclass
 from nqg.slots.gazetteer import Gazetteer, Tokenize, column_values, read_gazetteer
-from nqg.slots.values import FORMS, Fields, is_form, written
+from nqg.slots.values import FORMS, Fields, format_value, is_form
 
 Kind = Literal[
     "number",
@@ -29,131 +29,133 @@ Kind = Literal[
     "column",
     "text",
 ]
-# What holds others comes first.
+# A kind whose values hold values of another comes before it.
 BUILT_IN: tuple[Kind, ...] = ("quoted", "time", "date", "duration", "ordinal", "number")
-LISTED_FORMS = ("{value}", "{lower_value}", "{lower}", "{verbatim}")
 WORD_FORMS = ("{verbatim}", "{lower}")
-MOST_REPEATS = 10_000  # that counted repetitions of an expression may ask for
+LISTED_FORMS = ("{value}", "{lower_value}", "{lower}", "{verbatim}")
+# The counted repetitions of an expression are written out when it is compiled. Not measured.
+MAX_REPEATS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class SlotTable:
-    """A slot in a settings file: exactly one of `kind`, `regex`, `gazetteer`, `column` (and `database`), `text`."""
+    """A slot in a settings file.
+
+    It has exactly one of `kind`, `regex`, `gazetteer` (the path of a file), `column` (written
+    `table.column`, with the path or the URL of a `database`) and `text` (how many words free text
+    may have). `form` says how programs write a value, if that is not to be learned.
+    """
 
     kind: str | None = None
     regex: str | None = None
-    gazetteer: str | None = None  # path of a file
-    column: str | None = None  # table.column
-    database: str | None = None  # path of an SQLite file, or a URL
-    text: int | None = None  # words that free text may have
-    form: str | None = None  # how programs write a value, if it is not to be learned
+    gazetteer: str | None = None
+    column: str | None = None
+    database: str | None = None
+    text: int | None = None
+    form: str | None = None
 
 
 @dataclass(frozen=True)
 class Slot:
-    """What a slot reads, and how programs write it: the first form that a value has the fields for."""
+    """What a slot reads, and how programs write it: in the first form that a value has fields for.
+
+    `quote` is the quotation mark around its values in programs, `length` the most words of a value.
+    """
 
     name: str
     kind: Kind
     forms: tuple[str, ...] = ()
-    quote: str = ""  # inside of which programs write the values
+    quote: str = ""
     expression: str | None = None
     length: int | None = None
     names: Gazetteer | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if wrong := [form for form in self.forms if not is_form(form)]:
-            expected = f"one like '{self.possible_forms[0]}'"
-            raise FormatError(
-                f"slot '{self.name}': {wrong[0]!r:.80} is not a form, expected {expected}"
-            )
+        for form in self.forms:
+            if not is_form(form):
+                expected = f"expected one like '{self.possible_forms[0]}'"
+                raise FormatError(f"slot '{self.name}': {form!r:.80} is not a form, {expected}")
 
     @cached_property
     def pattern(self) -> regex.Pattern[str]:
-        repeats = prod(
-            int(count)
-            for count in regex.findall(r"(\d{1,9})\d*\}", self.expression or "")
-            if int(count)
-        )
-        if repeats > MOST_REPEATS:  # compiled, each would be written out
-            reason = f"slot '{self.name}': {self.expression!r:.80} repeats up to {repeats:,} times"
-            raise FormatError(f"{reason}, expected at most {MOST_REPEATS:,}")
+        counts = map(int, regex.findall(r"(\d{1,9})\d*\}", self.expression or ""))
+        repeats = prod(filter(None, counts))
+        reason = f"slot '{self.name}': {self.expression!r:.80}"
+        if repeats > MAX_REPEATS:
+            expected = f"expected at most {MAX_REPEATS:,}"
+            raise FormatError(f"{reason} repeats up to {repeats:,} times, {expected}")
         try:
             return regex.compile(self.expression or "")
         except (regex.error, RecursionError, OverflowError) as error:
-            reason = (
-                f"slot '{self.name}': {self.expression!r:.80} is not a regular expression: {error}"
-            )
-            raise FormatError(reason) from error
+            raise FormatError(f"{reason} is not a regular expression: {error}") from error
+
+    @property
+    def is_listed(self) -> bool:
+        return self.kind in ("gazetteer", "column")
 
     @property
     def possible_forms(self) -> tuple[str, ...]:
-        if self.kind in ("gazetteer", "column"):
+        if self.is_listed:
             return LISTED_FORMS
         return FORMS.get(self.kind, WORD_FORMS)
 
     def write(self, fields: Fields) -> str | None:
-        for form in self.forms:
-            if (text := written(form, fields)) is not None:
-                return text
-        return None
+        texts = (format_value(form, fields) for form in self.forms)
+        return next((text for text in texts if text is not None), None)
 
 
 def read_slots(
-    values: Mapping[str, Any], place: Place | Path | None = None, tokenize: Tokenize = str.split
+    values: Mapping[str, Any], place: Path | None = None, tokenize: Tokenize = str.split
 ) -> list[Slot]:
-    """The `[slots]` of a settings file; paths are relative to its folder, names are split into words by `tokenize`."""
-    folder = place.parent if isinstance(place, Path) else place.path.parent if place else Path()
-    return [_read_slot(name, value, place, folder, tokenize) for name, value in values.items()]
+    """The `[slots]` of a settings file, with paths relative to its folder.
+
+    `tokenize` splits names into words.
+    """
+    slots: list[Slot] = []
+    for name, value in values.items():
+        if not is_slot_name(name):
+            raise FormatError(
+                f"expected letters, digits and '-' as the name of a slot, found '{name}'", place
+            )
+        table = {"kind": value} if isinstance(value, str) else value
+        declared = read_dataclass(SlotTable, table, f"slot '{name}'", place)
+        try:
+            slot = _read_slot(name, declared, place.parent if place else Path(), tokenize)
+            # An expression is refused here rather than at the first sentence.
+            _ = slot.pattern
+        except FormatError as error:
+            raise FormatError(error.reason, error.place or place) from error
+        slots.append(slot)
+    return slots
 
 
 def is_slot_name(name: str) -> bool:
     return regex.fullmatch(r"[^\W\d_][\w-]*(?<!_\d+)", name) is not None
 
 
-def _read_slot(
-    name: str, value: object, place: Place | Path | None, folder: Path, tokenize: Tokenize
-) -> Slot:
-    if not is_slot_name(name):
-        raise FormatError(
-            f"expected letters, digits and '-' as the name of a slot, found '{name}'", place
-        )
-    values = {"kind": value} if isinstance(value, str) else value
-    table = read_dataclass(SlotTable, values, f"slot '{name}'", place)
-    given = [
-        each
-        for each in ("kind", "regex", "gazetteer", "column", "text")
-        if getattr(table, each) is not None
+def _read_slot(name: str, table: SlotTable, folder: Path, tokenize: Tokenize) -> Slot:
+    sources = [
+        source
+        for source in ("kind", "regex", "gazetteer", "column", "text")
+        if getattr(table, source) is not None
     ]
-    if len(given) != 1:
-        found = " and ".join(given) or "neither"
-        raise FormatError(
-            f"slot '{name}': expected one of kind, regex, gazetteer, column or text, found {found}",
-            place,
-        )
+    if len(sources) != 1:
+        found = " and ".join(sources) or "neither"
+        expected = "expected one of kind, regex, gazetteer, column or text"
+        raise FormatError(f"slot '{name}': {expected}, found {found}")
     if table.kind is not None and table.kind not in BUILT_IN:
-        raise FormatError(
-            f"slot '{name}': {UnknownName('kind of slot', table.kind, BUILT_IN)}", place
-        )
+        raise FormatError(f"slot '{name}': {UnknownName('kind of slot', table.kind, BUILT_IN)}")
     if (table.column is None) != (table.database is None):
-        raise FormatError(f"slot '{name}': expected column and database together", place)
+        raise FormatError(f"slot '{name}': expected column and database together")
     if table.text is not None and table.text < 1:
-        raise FormatError(
-            f"slot '{name}': expected a number of words, at least 1, as text, found {table.text}",
-            place,
-        )
-    kind: Kind = table.kind or given[0]  # type: ignore[assignment]  # both were checked
+        expected = "expected a number of words, at least 1, as text"
+        raise FormatError(f"slot '{name}': {expected}, found {table.text}")
     names = None
     if table.gazetteer is not None:
         names = read_gazetteer(folder / table.gazetteer, tokenize)
     elif table.column is not None and table.database is not None:
         database = table.database if is_url(table.database) else folder / table.database
         names = column_values(database, table.column, tokenize)
-    try:
-        slot = Slot(
-            name, kind, (table.form,) if table.form else (), "", table.regex, table.text, names
-        )
-        _ = slot.pattern  # refused here rather than at the first sentence
-    except FormatError as error:
-        raise FormatError(error.reason, place) from error
-    return slot
+    kind: Kind = table.kind or sources[0]  # type: ignore[assignment]  # both were checked
+    forms = (table.form,) if table.form else ()
+    return Slot(name, kind, forms, "", table.regex, table.text, names)

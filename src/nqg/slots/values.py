@@ -1,24 +1,27 @@
-"""Numbers, ordinals, times, dates and durations in a sentence, and the forms in which programs write them.
+"""Numbers, ordinals, times, dates and durations in a sentence, and the forms of these in programs.
 
-Number words are text2num's business; everything else is a few patterns over the sentence with its numbers as digits
-(`languages.py`). A form is a template over the fields of a reading: `{h24:02}:{m:02}` writes half past six as 06:30.
-What is said relative to today is resolved where the caller gives a date and the form asks for one.
+text2num reads number words. Everything else is a few patterns of `languages.toml` over the
+sentence with its numbers as digits. A form is a template over the fields of a reading:
+`{h24:02}:{m:02}` writes half past six as 06:30. A value that is relative to today is resolved
+where the caller gives a date and the form asks for one.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
 from functools import cache, lru_cache
 from itertools import accumulate
+from pathlib import Path
 from typing import NamedTuple
 
 from text_to_num import find_numbers
 
-from nqg.slots.languages import LANGUAGES, LanguagePatterns
+from nqg.settings_reader import read_toml
 
 Fields = dict[str, object]
 
@@ -32,29 +35,50 @@ class ValueReading(NamedTuple):
     fields: Fields
 
 
-# Forms from the likeliest to the rarest: of those that explain as many programs the first is taken.
+@dataclass(frozen=True)
+class LanguagePatterns:
+    """A table of `languages.toml`, which says what the patterns and the words are."""
+
+    patterns: Mapping[str, Sequence[str]]
+    named: Mapping[str, str]
+    parts: Mapping[str, int]
+    months: Sequence[str]
+    weekdays: Sequence[str]
+    days: Mapping[str, int]
+    units: Mapping[str, str]
+    minus: Sequence[str]
+    kept_words: Sequence[str]
+    not_numbers: Sequence[str]
+    frequent_words: str
+    decimal_mark: str
+
+
+_TABLES = read_toml(Path(__file__).with_name("languages.toml"))
+_SHARED_PATTERNS = _TABLES.pop("shared")
+LANGUAGES = {code: LanguagePatterns(**table) for code, table in _TABLES.items()}
+
+HALVES_OF_DAY = ("{ am}", "{am}", "{ AM}", "{AM}", "{ a_m}")
+_DATES = ("{month_en} {d}", "{Month_en} {d}", "{d} {month_en}")
+_DAYS = ("{weekday_en}", "{Weekday_en}", "{day_en}", *_DATES)
+_AS_SAID = ("{lower}", "{verbatim}")
+# Forms from the likeliest to the rarest: of those that explain as many programs the first is used.
 FORMS: Mapping[str, tuple[str, ...]] = {
-    "number": ("{number}", "{decimal}", "{fraction}", "{grouped}", "{lower}", "{verbatim}"),
-    "ordinal": ("{number}", "{number}{suffix}", "{index}", "{lower}", "{verbatim}"),
-    "time": tuple(
-        time.replace("{AM}", half)
-        for time in (
-            "{h12}:{m:02}{AM}",
-            "{short12}{AM}",
-            "{h12:02}:{m:02}{AM}",
-            "{h24}:{m:02}",
-            "{h24:02}:{m:02}",
-            "{h24:02}:{m:02}:{s:02}",
-            "{h24:02}{m:02}",
-            "{h24}.{m:02}",
-            "{h24}",
-            "{h}:{m:02}",
-            "{h:02}:{m:02}",
-            "{short}",
-            "{lower}",
-            "{verbatim}",
-        )
-        for half in (("{ am}", "{am}", "{ AM}", "{AM}", "{ a_m}") if "{AM}" in time else ("",))
+    "number": ("{number}", "{decimal}", "{fraction}", "{grouped}", *_AS_SAID),
+    "ordinal": ("{number}", "{number}{suffix}", "{index}", *_AS_SAID),
+    "time": (
+        *("{h12}:{m:02}" + half for half in HALVES_OF_DAY),
+        *("{short12}" + half for half in HALVES_OF_DAY),
+        *("{h12:02}:{m:02}" + half for half in HALVES_OF_DAY),
+        "{h24}:{m:02}",
+        "{h24:02}:{m:02}",
+        "{h24:02}:{m:02}:{s:02}",
+        "{h24:02}{m:02}",
+        "{h24}.{m:02}",
+        "{h24}",
+        "{h}:{m:02}",
+        "{h:02}:{m:02}",
+        "{short}",
+        *_AS_SAID,
     ),
     "date": (
         "{iso}",
@@ -64,22 +88,10 @@ FORMS: Mapping[str, tuple[str, ...]] = {
         "{d:02}.{month:02}.{y}",
         "{d}.{month}.",
         "{d}.{month}.{y}",
-        *(
-            form.replace("_en", f"_{code}")
-            for code in LANGUAGES
-            for form in (
-                "{weekday_en}",
-                "{Weekday_en}",
-                "{day_en}",
-                "{month_en} {d}",
-                "{Month_en} {d}",
-                "{d} {month_en}",
-            )
-        ),
+        *(form.replace("_en", f"_{code}") for code in LANGUAGES for form in _DAYS),
         "{month_en} {d}{suffix}",
         "{resolved}",
-        "{lower}",
-        "{verbatim}",
+        *_AS_SAID,
     ),
     "duration": (
         "{iso}",
@@ -88,11 +100,9 @@ FORMS: Mapping[str, tuple[str, ...]] = {
         "{hours}",
         "{count} {unit}",
         "{count}{letter}",
-        "{lower}",
-        "{verbatim}",
+        *_AS_SAID,
     ),
 }
-
 
 _FORM = re.compile(r"(?:[^{}]|\{ ?[A-Za-z]\w*(?::02)?\})+")
 
@@ -106,16 +116,102 @@ def is_form(text: str) -> bool:
     return _FORM.fullmatch(text) is not None
 
 
-def written(form: str, fields: Fields) -> str | None:
+def format_value(form: str, fields: Fields) -> str | None:
     """A value in a form; None if the value lacks what the form needs.
 
-    >>> written("{h24:02}:{m:02}", {"h24": 6, "m": 30}), written("{h12}:{m:02}{ am}", {"h12": 6, "m": 30})
-    ('06:30', None)
+    >>> format_value("{h24:02}:{m:02}", {"h24": 6, "m": 30})
+    '06:30'
+    >>> format_value("{h12}:{m:02}{ am}", {"h12": 6, "m": 30}) is None
+    True
     """
     try:
         return form.format_map(fields)
-    except (KeyError, ValueError):  # a field that is missing, or no number
+    except (KeyError, ValueError):
+        # The field is missing, or is not a number.
         return None
+
+
+def value_readings(
+    words: Sequence[str], code: str, kinds: frozenset[str], today: date | None = None
+) -> Iterator[ValueReading]:
+    """All values of some kinds among words in lower case, overlapping ones included."""
+    if not kinds:
+        return
+    language = LANGUAGES[code]
+    numbers = _numbers(words, code)
+    for reading in _number_readings(words, numbers, language.minus):
+        if reading.kind in kinds:
+            yield reading
+    # Patterns read a text in which numbers are digits.
+    pieces, first_words = _in_digits(words, numbers, language.kept_words)
+    matches = pattern_matches(" ".join(pieces), code, kinds)
+    if not matches:
+        return
+    offsets = accumulate((len(piece) + 1 for piece in pieces), initial=0)
+    word_at = dict(zip(offsets, first_words, strict=True))
+    for kind, match in matches:
+        start = word_at.get(match.start())
+        # A space stands before the next piece.
+        end = word_at.get(match.end() + 1)
+        if start is not None and end is not None:
+            groups = defaultdict(str, match.groupdict(""))
+            fields = _READERS[kind](groups, language, today)
+            if fields is not None:
+                yield ValueReading(start, end, kind, fields)
+
+
+def pattern_matches(text: str, code: str, kinds: frozenset[str]) -> list[tuple[str, re.Match[str]]]:
+    """What each pattern matches, from left to right; one search tells where any of them does."""
+    patterns, beginning = value_patterns(code, kinds)
+    starts = [match.start() for match in beginning.finditer(text)]
+    if not starts:
+        return []
+    matches: list[tuple[str, re.Match[str]]] = []
+    for kind, pattern in patterns:
+        end = 0
+        for start in starts:
+            match = pattern.match(text, start) if start >= end else None
+            if match:
+                end = match.end()
+                matches.append((kind, match))
+    return matches
+
+
+_NAMED_PATTERN = re.compile(r"(?<!\(\?P)<(\w+)>")
+
+
+@cache
+def value_patterns(
+    code: str, kinds: frozenset[str]
+) -> tuple[list[tuple[str, re.Pattern[str]]], re.Pattern[str]]:
+    """A language's patterns with their kinds, and an expression for where any of them begins."""
+    language = LANGUAGES[code]
+    named = {
+        **_SHARED_PATTERNS,
+        **language.named,
+        "part": "|".join(language.parts),
+        "unit": "|".join(language.units.values()),
+        "month": "|".join(language.months),
+        "weekday": "|".join(language.weekdays),
+        "day": "|".join(sorted(language.days, key=len, reverse=True)),
+    }
+
+    def expand(pattern: str) -> str:
+        return _NAMED_PATTERN.sub(lambda match: expand(named[match[1]]), pattern)
+
+    patterns: list[tuple[str, re.Pattern[str]]] = []
+    beginnings: list[str] = []
+    for kind, expressions in language.patterns.items():
+        if kind in kinds:
+            for expression in expressions:
+                expanded = rf"(?:{expand(expression)})(?!\w)"
+                patterns.append((kind, re.compile(rf"(?<!\w){expanded}")))
+                beginnings.append(re.sub(r"\(\?P<\w+>", "(?:", expanded))
+    any_of = "|".join(beginnings) or "(?!)"
+    return patterns, re.compile(rf"(?<!\w)(?={any_of})")
+
+
+# Numbers and ordinals
 
 
 class _Number(NamedTuple):
@@ -125,12 +221,11 @@ class _Number(NamedTuple):
     is_ordinal: bool = False
 
 
-@dataclass(slots=True)
-class _Word:
+class _Word(NamedTuple):
     """A word as text2num asks for it."""
 
     word: str
-    is_blocked: bool = False
+    is_blocked: bool
 
     def text(self) -> str:
         return self.word
@@ -142,9 +237,25 @@ class _Word:
         return self.is_blocked
 
 
+def _number_words(
+    words: Sequence[str], code: str, blocked: Collection[str] = ()
+) -> Iterator[_Number]:
+    """The numbers that are written in words, of which the blocked ones are none."""
+    tokens: list[_Word] = []
+    before = ""
+    for word in words:
+        tokens.append(_Word(word, word in blocked or f"{before} {word}" in blocked))
+        before = word
+    for match in find_numbers(tokens, code, 0.0):
+        value = Decimal(int(match.value))
+        if not match.is_ordinal:
+            value = Decimal(match.text.replace(",", "."))
+        yield _Number(match.start, match.end, value, match.is_ordinal)
+
+
 @lru_cache(1 << 16)
-def _is_number_word(word: str, language: str) -> bool:
-    return bool(find_numbers([_Word(word)], language, 0.0))
+def _is_number_word(word: str, code: str) -> bool:
+    return any(_number_words([word], code))
 
 
 _DIGITS = re.compile(
@@ -154,69 +265,80 @@ _SCALES = {Decimal(10**power) for power in (2, 3, 6, 9, 12)}
 _SCALE_WORDS = ("hundred", "thousand", "million", "billion", "milliarde")
 
 
-def _numbers(words: Sequence[str], language: LanguagePatterns) -> list[_Number]:
-    """Numbers in digits and in words from left to right, none overlapping another; then ordinals that are words too."""
-    found: dict[int, _Number] = {}
+def _numbers(words: Sequence[str], code: str) -> list[_Number]:
+    """Numbers from left to right, none overlapping another; then ordinals that are words, too."""
+    language = LANGUAGES[code]
+    numbers: dict[int, _Number] = {}
+    # Numbers in digits.
     for at, word in enumerate(words):
         if word[-1:].isdigit() or word[:1].isdigit() or word[1:2].isdigit():
             match = _DIGITS.fullmatch(word)
-            if match and (value := _decimal(match[2], language.decimal_mark)) is not None:
-                found[at] = _Number(
-                    at, at + 1, -value if match[1] == "-" else value, match[3] is not None
-                )
-    if any(_is_number_word(word, language.code) for word in words):
-        _add_number_words(found, words, language)
-    ordinals = []
-    if not language.kept_words.isdisjoint(words):
-        spelled = find_numbers([_Word(word) for word in words], language.code, 0.0)
-        ordinals = [
-            each
-            for each in spelled
-            if each.is_ordinal and words[each.end - 1] in language.kept_words
+            value = _decimal(match[2], language.decimal_mark) if match else None
+            if match and value is not None:
+                if match[1] == "-":
+                    value = -value
+                numbers[at] = _Number(at, at + 1, value, match[3] is not None)
+    # Numbers in words.
+    if any(_is_number_word(word, code) for word in words):
+        for number in _number_words(words, code, [*language.kept_words, *language.not_numbers]):
+            start, end, value, _ = number
+            before = numbers.get(start - 1)
+            if before and not before.is_ordinal and value in _SCALES and end == start + 1:
+                # "2 million" is one number.
+                number = _Number(before.start, end, before.value * value)
+            elif words[start] in _SCALE_WORDS and words[max(start - 1, 0)] in ("a", "eine"):
+                # "A hundred" is one, too.
+                number = _Number(start - 1, end, value)
+            numbers[number.start] = number
+    ordered = [numbers[start] for start in sorted(numbers)]
+    # "Second" is an ordinal, and a word of patterns.
+    if not set(words).isdisjoint(language.kept_words):
+        ordered += [
+            number
+            for number in _number_words(words, code)
+            if number.is_ordinal and words[number.end - 1] in language.kept_words
         ]
-    return [
-        *(found[start] for start in sorted(found)),
-        *(_Number(each.start, each.end, Decimal(int(each.value)), True) for each in ordinals),
-    ]
-
-
-def _add_number_words(
-    found: dict[int, _Number], words: Sequence[str], language: LanguagePatterns
-) -> None:
-    blocked = language.kept_words | language.not_numbers
-    pairs = zip(("", *words), words, strict=False)
-    asked = [_Word(word, word in blocked or f"{left} {word}" in blocked) for left, word in pairs]
-    for each in find_numbers(asked, language.code, 0.0):
-        value = (
-            Decimal(each.text.replace(",", "."))
-            if not each.is_ordinal
-            else Decimal(int(each.value))
-        )
-        number = _Number(each.start, each.end, value, each.is_ordinal)
-        before = found.get(each.start - 1)
-        if (
-            before and not before.is_ordinal and value in _SCALES and each.end == each.start + 1
-        ):  # 2 million
-            number = _Number(before.start, each.end, before.value * value)
-        elif (
-            each.start
-            and words[each.start] in _SCALE_WORDS
-            and words[each.start - 1] in ("a", "eine")
-        ):  # a hundred
-            number = _Number(each.start - 1, each.end, value)
-        found[number.start] = number
+    return ordered
 
 
 def _decimal(digits: str, mark: str) -> Decimal | None:
-    """The value of digits; a mark before exactly three digits separates thousands unless the language says otherwise.
+    """The value of digits, in which the language's other mark separates groups of three.
 
     >>> _decimal("1,000", "."), _decimal("3,5", ","), _decimal("1.000,5", ",")
     (Decimal('1000'), Decimal('3.5'), Decimal('1000.5'))
     """
-    other = "," if mark == "." else "."
-    if re.fullmatch(rf"\d{{1,3}}(?:[{other}]\d{{3}})+(?:[{mark}]\d+)?", digits):
-        return Decimal(digits.replace(other, "").replace(mark, "."))
-    return Decimal(digits.replace(",", ".")) if len(re.findall("[.,]", digits)) < 2 else None
+    separator = "," if mark == "." else "."
+    if re.fullmatch(rf"\d{{1,3}}(?:[{separator}]\d{{3}})+(?:[{mark}]\d+)?", digits):
+        return Decimal(digits.replace(separator, "").replace(mark, "."))
+    if len(re.findall("[.,]", digits)) > 1:
+        return None
+    return Decimal(digits.replace(",", "."))
+
+
+def _number_readings(
+    words: Sequence[str], numbers: Sequence[_Number], minus: Sequence[str]
+) -> Iterator[ValueReading]:
+    ends = {number.end for number in numbers}
+    for start, end, value, is_ordinal in numbers:
+        if is_ordinal:
+            rank = int(value)
+            fields: Fields = {"number": str(rank), "suffix": _suffix(rank), "index": str(rank - 1)}
+            yield ValueReading(start, end, "ordinal", fields)
+            continue
+        yield ValueReading(start, end, "number", number_fields(value))
+        # Between two numbers the sign is a dash.
+        if start and words[start - 1] in ("-", "−", *minus) and start - 1 not in ends:
+            yield ValueReading(start - 1, end, "number", number_fields(-value))
+
+
+def number_fields(value: Decimal) -> Fields:
+    plain = _plain(value)
+    return {
+        "number": plain,
+        "decimal": plain if "." in plain else f"{plain}.0",
+        "fraction": _plain(value / 100),
+        "grouped": f"{value:,f}",
+    }
 
 
 def _plain(value: Decimal) -> str:
@@ -228,258 +350,175 @@ def _plain(value: Decimal) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def number_fields(value: Decimal) -> Fields:
-    plain = _plain(value)
-    fields: Fields = {"number": plain, "decimal": plain if "." in plain else f"{plain}.0"}
-    return fields | {"fraction": _plain(value / 100), "grouped": f"{value:,f}"}
-
-
 def _suffix(number: int) -> str:
-    return (
-        "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    )
+    if number % 100 in (11, 12, 13):
+        return "th"
+    return {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
 
 
 def _in_digits(
-    words: Sequence[str], numbers: Iterable[_Number]
-) -> tuple[Sequence[str], Sequence[int]]:
-    """Words with numbers as digits; and for each of these pieces its first word, with one more for the end.
+    words: Sequence[str], numbers: Sequence[_Number], kept_words: Collection[str] = ()
+) -> tuple[list[str], list[int]]:
+    """Words with numbers as digits; and the first word of each piece, with one more for the end.
 
     >>> _in_digits(("half", "past", "twenty", "one"), [_Number(2, 4, Decimal(21))])
     (['half', 'past', '21'], [0, 1, 2, 4])
     """
-    spelled = {each.start: each for each in numbers if each.value >= 0}
-    if not spelled:
-        return words, range(len(words) + 1)
-    pieces, places, at = list[str](), [0], 0
-    while at < len(words):
-        piece, after = words[at], at + 1
-        if (number := spelled.get(at)) and (
-            number.end > after or piece.isalpha() or number.is_ordinal
-        ):
-            piece, after = _plain(number.value) + ("th" if number.is_ordinal else ""), number.end
+    starting = {}
+    for number in numbers:
+        if number.value >= 0 and words[number.end - 1] not in kept_words:
+            starting[number.start] = number
+    pieces: list[str] = []
+    first_words = [0]
+    while first_words[-1] < len(words):
+        at = first_words[-1]
+        piece, end = words[at], at + 1
+        spoken = starting.get(at)
+        if spoken and (spoken.end > end or piece.isalpha() or spoken.is_ordinal):
+            piece, end = _plain(spoken.value), spoken.end
+            if spoken.is_ordinal:
+                piece += "th"
         pieces.append(piece)
-        places.append(at := after)
-    return pieces, places
+        first_words.append(end)
+    return pieces, first_words
 
 
-@dataclass(frozen=True)
-class ValueReader:
-    """Finds values of the given kinds in sentences of one language."""
+# Times, dates and durations: from the groups of a match ("" for those without one) to fields
 
-    language: LanguagePatterns
-    kinds: frozenset[str]
-
-    @classmethod
-    def of(cls, language: str, kinds: Iterable[str]) -> ValueReader:
-        return cls(LANGUAGES[language], frozenset(kinds))
-
-    def readings(self, words: Sequence[str], today: date | None = None) -> Iterator[ValueReading]:
-        """All readings of words in lower case, overlapping ones included."""
-        if not self.kinds:
-            return
-        numbers = _numbers(words, self.language)
-        if "number" in self.kinds or "ordinal" in self.kinds:
-            yield from self._number_readings(words, numbers)
-        kept = self.language.kept_words
-        pieces, places = _in_digits(
-            words, [each for each in numbers if words[each.end - 1] not in kept]
-        )
-        if found := self.matches(" ".join(pieces)):
-            starts = dict(
-                zip(
-                    accumulate((len(piece) + 1 for piece in pieces), initial=0), places, strict=True
-                )
-            )
-            for pattern, match in found:
-                start, end = (
-                    starts.get(match.start()),
-                    starts.get(match.end() + 1),
-                )  # a space before the next piece
-                if start is not None and end is not None:
-                    fields = pattern.read(match.groupdict(), self.language, today)
-                    if fields is not None:
-                        yield ValueReading(start, end, pattern.kind, fields)
-
-    def matches(self, text: str) -> list[tuple[_Pattern, re.Match[str]]]:
-        """What each pattern finds, from left to right; one search tells where any of them matches."""
-        patterns, beginning = value_patterns(self.language.code, self.kinds)
-        places, found = (
-            [match.start() for match in beginning.finditer(text)],
-            list[tuple[_Pattern, re.Match[str]]](),
-        )
-        for pattern in patterns if places else ():
-            end = 0
-            for place in places:
-                if place >= end and (match := pattern.expression.match(text, place)):
-                    end = match.end()
-                    found.append((pattern, match))
-        return found
-
-    def _number_readings(
-        self, words: Sequence[str], numbers: Sequence[_Number]
-    ) -> Iterator[ValueReading]:
-        ends = {number.end for number in numbers}
-        for number in numbers:
-            if number.is_ordinal:
-                if "ordinal" in self.kinds:
-                    value = int(number.value)
-                    fields: Fields = {
-                        "number": str(value),
-                        "suffix": _suffix(value),
-                        "index": str(value - 1),
-                    }
-                    yield ValueReading(number.start, number.end, "ordinal", fields)
-                continue
-            if "number" not in self.kinds:
-                continue
-            yield ValueReading(number.start, number.end, "number", number_fields(number.value))
-            before = number.start - 1
-            if (
-                before >= 0
-                and words[before] in ("-", "−", *self.language.minus)
-                and before not in ends
-            ):
-                yield ValueReading(before, number.end, "number", number_fields(-number.value))
-
-
-Groups = dict[str, str | None]
+Groups = Mapping[str, str]
 
 
 def _time(groups: Groups, language: LanguagePatterns, today: date | None) -> Fields | None:
-    if groups.get("noon") or groups.get("midnight"):
-        hour, minute = (12 if groups.get("noon") else 0), 0
-        return _clock(hour, minute, 0, "pm" if hour else "am")
-    hour, minute, second = (
-        int(groups["h"] or 0),
-        int(groups.get("m") or 0),
-        int(groups.get("s") or 0),
-    )
-    part = groups.get("part")
-    minutes = 0 if part is None else language.parts[part] if part in language.parts else int(part)
-    total = hour * 60 + minute + (-minutes if groups.get("to") else minutes)
-    before = (groups.get("before") or "").strip()
-    total -= {"halb": 30, "viertel": 45, "dreiviertel": 15}.get(before, 0)
-    if minutes >= 60 or (part is not None and hour > 12 and not part.isdigit()):
+    if groups["noon"]:
+        return _clock(12, 0, 0, "pm")
+    if groups["midnight"]:
+        return _clock(0, 0, 0, "am")
+    hour = int(groups["h"])
+    part = groups["part"]
+    minutes = int(part) if part.isdigit() else language.parts.get(part, 0)
+    if minutes >= 60 or (part in language.parts and hour > 12):
         return None
-    if total < 60 and hour <= 12 and (before or part):  # quarter to one
+    # Minutes since midnight.
+    before = groups["before"].strip()
+    total = hour * 60 + int(groups["m"] or 0)
+    total += -minutes if groups["to"] else minutes
+    total -= {"halb": 30, "viertel": 45, "dreiviertel": 15}.get(before, 0)
+    if total < 60 and hour <= 12 and (before or part):
+        # "Quarter to one" is after noon.
         total += 12 * 60
-    half = "am" if groups.get("am") else "pm" if groups.get("pm") else None
+    half = next((half for half in ("am", "pm") if groups[half]), "")
     if half and total >= 13 * 60:
         return None
-    return _clock(total // 60, total % 60, second, half)
+    return _clock(total // 60, total % 60, int(groups["s"] or 0), half)
 
 
-def _clock(hour: int, minute: int, second: int, half: str | None) -> Fields:
-    """The fields of a time as it was said: 7 in the evening is 19 of 24 hours, 7 without a half of the day stays 7."""
-    hour24 = hour % 12 + (12 if half == "pm" else 0) if half else hour % 24
-    hour12 = hour % 12 or 12
-    if half is None and (hour > 12 or hour == 0):
-        half = "pm" if hour24 >= 12 else "am"
-    fields: Fields = {"h": hour, "h24": hour24, "h12": hour12, "m": minute, "s": second}
-    fields["short"] = f"{hour}:{minute:02}" if minute else str(hour)
-    fields["short12"] = f"{hour12}:{minute:02}" if minute else str(hour12)
+def _clock(hour: int, minute: int, second: int, half: str) -> Fields:
+    """The fields of a time: 7 in the evening is 19 of 24 hours, 7 without a half of the day is 7."""
+    hour24, hour12 = hour % 24, hour % 12 or 12
     if half:
-        fields |= {
-            "am": half,
-            "AM": half.upper(),
-            " am": f" {half}",
-            " AM": f" {half.upper()}",
-            " a_m": f" {half[0]}.m.",
-        }
+        hour24 = hour % 12 + (12 if half == "pm" else 0)
+    elif hour > 12 or hour == 0:
+        half = "pm" if hour24 >= 12 else "am"
+    minutes = f":{minute:02}" if minute else ""
+    fields: Fields = {"h": hour, "h24": hour24, "h12": hour12, "m": minute, "s": second}
+    fields |= {"short": f"{hour}{minutes}", "short12": f"{hour12}{minutes}"}
+    if half:
+        fields |= {"am": half, "AM": half.upper(), " am": f" {half}", " AM": f" {half.upper()}"}
+        fields[" a_m"] = f" {half[0]}.m."
     return fields
 
 
 def _date(groups: Groups, language: LanguagePatterns, today: date | None) -> Fields | None:
     fields: Fields = {}
     resolved: date | None = None
-    if month := groups.get("month"):
-        number = int(month) if month.isdigit() else _position(month, language.months) + 1
-        fields |= {"month": number, **_names("month", number - 1, "months")}
-        day, year = groups.get("d"), groups.get("y")
-        fields |= {"d": int(day), "suffix": _suffix(int(day))} if day else {}
-        fields |= {"y": int(year)} if year else {}
+    if groups["month"]:
+        month = _month_number(groups["month"], language)
+        fields |= {"month": month, **_names("month", month - 1)}
+        day, year = int(groups["d"] or 0), int(groups["y"] or 0)
+        if day:
+            fields |= {"d": day, "suffix": _suffix(day)}
+        if groups["y"]:
+            fields["y"] = year
         try:
-            if day and year:
-                resolved = date(int(year), number, int(day))
+            if day and groups["y"]:
+                resolved = date(year, month, day)
                 fields["iso"] = resolved.isoformat()
-            elif day and today:  # the next one
-                resolved = date(today.year, number, int(day))
-                resolved = resolved if resolved >= today else date(today.year + 1, number, int(day))
-        except ValueError:  # 31 february
+            elif day and today:
+                # The next such day.
+                resolved = date(today.year, month, day)
+                if resolved < today:
+                    resolved = date(today.year + 1, month, day)
+        except ValueError:
+            # There is no 31st of February.
             return None
-    elif weekday := groups.get("weekday"):
-        number = _position(weekday, language.weekdays)
-        fields |= _names("weekday", number, "weekdays")
+    elif groups["weekday"]:
+        weekday = _position(groups["weekday"], language.weekdays)
+        fields |= _names("weekday", weekday)
         if today:
-            resolved = today + timedelta((number - today.weekday() - 1) % 7 + 1)
-    elif day_name := groups.get("day"):
-        ahead = language.days[day_name]
-        names = {
-            code: next(name for name, days in each.days.items() if days == ahead)
-            for code, each in LANGUAGES.items()
-            if ahead in each.days.values()
-        }
-        fields |= {f"day_{code}": name for code, name in names.items()}
-        resolved = today + timedelta(ahead) if today else None
-    elif ahead_count := groups.get("ahead"):
-        resolved = today + timedelta(int(ahead_count)) if today and len(ahead_count) < 6 else None
+            resolved = today + timedelta((weekday - today.weekday() - 1) % 7 + 1)
+    elif groups["day"]:
+        ahead = language.days[groups["day"]]
+        for code, patterns in LANGUAGES.items():
+            for name, days in patterns.days.items():
+                if days == ahead:
+                    fields.setdefault(f"day_{code}", name)
+        if today:
+            resolved = today + timedelta(ahead)
+    elif today and 0 < len(groups["ahead"]) < 6:
+        resolved = today + timedelta(int(groups["ahead"]))
     if resolved:
         fields["resolved"] = resolved.isoformat()
     return fields
 
 
-def _position(word: str, names: str) -> int:
-    return next(at for at, spellings in enumerate(names.split()) if word in spellings.split("|"))
+def _month_number(month: str, language: LanguagePatterns) -> int:
+    return int(month) if month.isdigit() else _position(month, language.months) + 1
 
 
-def _names(field: str, position: int, table: str) -> Fields:
+def _position(word: str, names: Sequence[str]) -> int:
+    return next(at for at, spellings in enumerate(names) if word in spellings.split("|"))
+
+
+def _names(field: str, position: int) -> Fields:
     """The name in every language: a German sentence may have an English program."""
-    names = {
-        code: getattr(each, table).split()[position].split("|")[0]
-        for code, each in LANGUAGES.items()
-    }
-    return {f"{field}_{code}": name for code, name in names.items()} | {
-        f"{field.title()}_{code}": name.title() for code, name in names.items()
-    }
+    fields: Fields = {}
+    for code, language in LANGUAGES.items():
+        name = getattr(language, f"{field}s")[position].split("|")[0]
+        fields[f"{field}_{code}"] = name
+        fields[f"{field.title()}_{code}"] = name.title()
+    return fields
 
 
 _SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400, "w": 604800}
-_COUNTS = {
-    "zwei": 2,
-    "drei": 3,
-    "vier": 4,
-    "fünf": 5,
-    "sechs": 6,
-}  # in front of `einhalb`; articles count 1
 _ENGLISH_UNITS = {"s": "second", "min": "minute", "h": "hour", "d": "day", "w": "week"}
+# The words stand in front of `einhalb`. Any other word that counts is an article, and counts 1.
+_COUNTS = {"": 0, "zwei": 2, "drei": 3, "vier": 4, "fünf": 5, "sechs": 6}
+_FRACTIONS = {"half": "0.5", "quarter": "0.25", "three_quarters": "0.75", "one_and_half": "1.5"}
 
 
 def _duration(groups: Groups, language: LanguagePatterns, today: date | None) -> Fields | None:
-    parts: list[tuple[Decimal, str]] = []
+    amounts: list[tuple[Decimal, str]] = []
     for number in ("", "2", "3"):
-        if word := groups.get(f"unit{number}"):
-            unit = next(
-                unit for unit, spellings in language.units.items() if word in spellings.split("|")
-            )
-            said = groups.get(f"count{number}") or "0"
-            parts.append(
-                (Decimal(said) if said[0].isdigit() else Decimal(_COUNTS.get(said, 1)), unit)
-            )
-    shares = {"half": "0.5", "quarter": "0.25", "three_quarters": "0.75", "one_and_half": "1.5"}
-    count, unit = parts[0]
-    count += sum((Decimal(share) for name, share in shares.items() if groups.get(name)), Decimal(0))
-    parts[0] = count, unit
-    seconds = sum((each * _SECONDS[unit] for each, unit in parts), Decimal(0))
+        word, said = groups[f"unit{number}"], groups[f"count{number}"]
+        for unit, spellings in language.units.items():
+            if word in spellings.split("|"):
+                count = Decimal(said) if said[:1].isdigit() else Decimal(_COUNTS.get(said, 1))
+                amounts.append((count, unit))
+    count, unit = amounts[0]
+    for name, fraction in _FRACTIONS.items():
+        if groups[name]:
+            count += Decimal(fraction)
+    seconds = count * _SECONDS[unit]
+    for more, smaller_unit in amounts[1:]:
+        seconds += more * _SECONDS[smaller_unit]
     fields: Fields = {"seconds": _plain(seconds), "iso": _iso_duration(seconds)}
-    fields |= {
-        name: _plain(seconds / of)
-        for name, of in (("minutes", 60), ("hours", 3600))
-        if seconds % of == 0
-    }
-    if len(parts) == 1:
-        word = _ENGLISH_UNITS[unit] + ("s" if count != 1 else "")
-        fields |= {"count": _plain(count), "unit": word, "letter": unit[0]}
+    if seconds % 60 == 0:
+        fields["minutes"] = _plain(seconds / 60)
+    if seconds % 3600 == 0:
+        fields["hours"] = _plain(seconds / 3600)
+    if len(amounts) == 1:
+        name = _ENGLISH_UNITS[unit] + ("s" if count != 1 else "")
+        fields |= {"count": _plain(count), "unit": name, "letter": unit[0]}
     return fields
 
 
@@ -491,58 +530,14 @@ def _iso_duration(seconds: Decimal) -> str:
     days, rest = divmod(seconds, 86400)
     hours, rest = divmod(rest, 3600)
     minutes, rest = divmod(rest, 60)
-    time = "".join(
-        f"{_plain(count)}{unit}"
-        for count, unit in ((hours, "H"), (minutes, "M"), (rest, "S"))
-        if count
-    )
-    return (
-        f"P{f'{_plain(days)}D' if days else ''}{f'T{time}' if time else ''}" if seconds else "PT0S"
-    )
+    time = ""
+    for count, unit in ((hours, "H"), (minutes, "M"), (rest, "S")):
+        if count:
+            time += _plain(count) + unit
+    text = f"P{_plain(days)}D" if days else "P"
+    if time or not days:
+        text += f"T{time or '0S'}"
+    return text
 
 
-@dataclass(frozen=True, slots=True)
-class _Pattern:
-    kind: str
-    expression: re.Pattern[str]
-    read: Callable[[Groups, LanguagePatterns, date | None], Fields | None]
-
-
-@cache
-def value_patterns(
-    code: str, kinds: frozenset[str]
-) -> tuple[tuple[_Pattern, ...], re.Pattern[str]]:
-    """A language's patterns of some kinds, its words in them, and an expression for where any of them begins.
-
-    Of one kind, those that come first have the better reading.
-    """
-    language = LANGUAGES[code]
-    words = {
-        "part": language.parts,
-        "unit": language.units.values(),
-        "month": language.months.split(),
-        "weekday": language.weekdays.split(),
-        "day": sorted(language.days, key=len, reverse=True),
-    }
-
-    def completed(pattern: str) -> str:
-        for name, options in words.items():
-            pattern = re.sub(rf"(?<!\(\?P)<{name}>", "|".join(options), pattern)
-        return rf"(?:{pattern})(?!\w)"
-
-    tables = (
-        ("time", language.times, _time),
-        ("date", language.dates, _date),
-        ("duration", language.durations, _duration),
-    )
-    found = [
-        (kind, completed(pattern), read)
-        for kind, patterns, read in tables
-        if kind in kinds
-        for pattern in patterns
-    ]
-    any_of = "|".join(re.sub(r"\(\?P<\w+>", "(?:", pattern) for _, pattern, _ in found) or "(?!)"
-    patterns = tuple(
-        _Pattern(kind, re.compile(rf"(?<!\w){pattern}"), read) for kind, pattern, read in found
-    )
-    return patterns, re.compile(rf"(?<!\w)(?={any_of})")
+_READERS = {"time": _time, "date": _date, "duration": _duration}

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nqg.errors import MissingExtra, NqgError, UnknownName
+from nqg.errors import MissingExtra, NqgError
+from nqg.slots.gazetteer import known_name
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -88,22 +89,15 @@ def _stop(connection: Connection, is_late: threading.Event) -> None:
             return
 
 
-def values_of(url: str, column: str) -> list[str]:
-    """The distinct values of a column, `table.column` in any casing."""
+def values_of(url: str, table: str, column: str) -> list[str]:
+    """The distinct values of a column; names match in any casing."""
     with connected(url) as connection:
         from sqlalchemy import MetaData, Table, inspect, select
 
-        inspector, (table, _, name) = inspect(connection), column.partition(".")
-        tables = {
-            each.casefold(): each
-            for each in [*inspector.get_table_names(), *inspector.get_view_names()]
-        }
-        if table.casefold() not in tables:
-            raise UnknownName("table of the database", table, tables)
-        found = Table(tables[table.casefold()], MetaData(), autoload_with=connection)
-        columns = {each.name.casefold(): each for each in found.columns}
-        if name.casefold() not in columns:
-            raise UnknownName(f"column of {table}", name, columns)
-        own = columns[name.casefold()]
-        rows = connection.execute(select(own).distinct().order_by(own))
+        inspector = inspect(connection)
+        tables = [*inspector.get_table_names(), *inspector.get_view_names()]
+        name = known_name("table of the database", table, tables)
+        columns = Table(name, MetaData(), autoload_with=connection).columns
+        selected = columns[known_name(f"column of {table}", column, columns.keys())]
+        rows = connection.execute(select(selected).distinct().order_by(selected))
         return [str(value) for (value,) in rows if value is not None]
