@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from nqg.errors import FormatError, LimitExceeded, NqgError
 from nqg.slots.delexicalize import Pair, delexicalize_pairs
 from nqg.slots.fit import fit_slots, infer_free_text_slots
-from nqg.slots.matcher import SlotMatcher, as_tokenized
+from nqg.slots.matcher import SlotMatcher
 from nqg.slots.mention import Mention
 from nqg.slots.slot import Slot, read_slots
 from nqg.text.programs import CLOSING, OPENING, atoms, fit_programs
@@ -351,9 +351,7 @@ def test_free_text_is_what_was_typed_however_it_is_found(raw: str) -> None:
 def inferred(pairs: Sequence[Pair]) -> list[Slot]:
     """The slots of free text that pairs show."""
     slots = SlotMatcher()
-    return infer_free_text_slots(
-        [as_tokenized(each) for each, _ in pairs], delexicalize_pairs(slots, pairs), slots
-    )
+    return infer_free_text_slots(pairs, delexicalize_pairs(slots, pairs), slots)
 
 
 def test_words_that_programs_do_not_quote_are_no_free_text() -> None:

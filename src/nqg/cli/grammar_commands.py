@@ -27,8 +27,13 @@ from nqg.inference.rules_by_hand import read_rules, with_rules, without_rules
 from nqg.model.checkpoint import SavedModel, load_model, save_rules
 from nqg.preprocessing.preprocessor import FILE as TEXT
 from nqg.preprocessing.preprocessor import Preprocessor
-from nqg.preprocessing.slot_examples import SlotExamples
-from nqg.preprocessing.training_text import TrainingText, fit_text, read_tokenized, tokenized
+from nqg.preprocessing.training_text import (
+    SlotExamples,
+    TrainingText,
+    fit_text,
+    read_tokenized,
+    tokenized,
+)
 from nqg.settings_reader import changed_settings
 from nqg.types.inference import Coarseness, InferredTypes, infer_types
 

@@ -14,6 +14,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args, get_type_hints
 
+from nqg.data.example import Example
 from nqg.errors import SettingsError
 from nqg.files import read_json, write_text
 from nqg.settings_reader import read_dataclass
@@ -28,7 +29,10 @@ FILE = "text.json"  # in a model folder
 
 @dataclass(frozen=True, slots=True)
 class TextSettings:
-    """How raw text becomes tokens; "auto" lets the training data decide."""
+    """How raw text becomes tokens; "auto" lets the training data decide.
+
+    `today` is the day to which training sentences refer, if programs have dates for "tomorrow".
+    """
 
     sentences: Literal["auto", "words", "spaces"] = "auto"
     casing: Literal["auto", "lower", "keep"] = "auto"
@@ -36,14 +40,13 @@ class TextSettings:
     courtesy: Literal["auto", "drop", "keep"] = "auto"
     programs: Literal["auto", "code", "spaces"] = "auto"
     slots: Literal["auto", "given"] = "auto"
-    today: str = (
-        ""  # the day on which training sentences were said, if programs have dates for "tomorrow"
-    )
+    today: str = ""
 
     def __post_init__(self) -> None:
         for name, hint in get_type_hints(type(self)).items():
-            if (value := getattr(self, name)) not in get_args(hint) and name != "today":
-                raise SettingsError(f"{name} is '{value}'; expected {', '.join(get_args(hint))}")
+            value, options = getattr(self, name), get_args(hint)
+            if options and value not in options:
+                raise SettingsError(f"{name} is '{value}'; expected {', '.join(options)}")
         _ = self.day
 
     @property
@@ -51,30 +54,20 @@ class TextSettings:
         try:
             return date.fromisoformat(self.today) if self.today else None
         except ValueError as error:
-            raise SettingsError(
-                f"today is '{self.today}'; expected a day such as 2026-11-16"
-            ) from error
+            expected = "expected a day such as 2026-11-16"
+            raise SettingsError(f"today is '{self.today}'; {expected}") from error
+
+
+BarePair = tuple[TokenizedSentence, tuple[str, ...]]
 
 
 class TokenizedPair(NamedTuple):
-    """A training pair as tokens, the values that its sentence mentions, and the pair with placeholders for them."""
+    """A training pair as tokens, the mentions of values, and the pair with placeholders for them."""
 
     sentence: TokenizedSentence
     program: tuple[str, ...]
     mentions: Sequence[Mention] = ()
     delexicalized: DelexicalizedPair | None = None
-
-
-def with_values(
-    pairs: Sequence[TokenizedPair],
-    mentions: Sequence[Sequence[Mention]],
-    delexicalized: Sequence[DelexicalizedPair],
-) -> list[TokenizedPair]:
-    found = zip(pairs, mentions, delexicalized, strict=True)
-    return [
-        TokenizedPair(pair.sentence, pair.program, values, without)
-        for pair, values, without in found
-    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,29 +100,32 @@ class Preprocessor:
         `slots` are those of a settings file at `place`. Raw text has the built-in ones that both sides of the pairs
         show, too, and free text where programs quote words of sentences.
         """
-        from nqg.preprocessing.training_text import (
-            fit_and_tokenize_pairs,
-        )  # which parsing does not need
+        # Parsing does not need this module.
+        from nqg.preprocessing.training_text import fit_text
 
-        return fit_and_tokenize_pairs(pairs, settings, slots, place)[0]
+        examples = [Example(*pair) for pair in pairs]
+        return fit_text(examples, settings, slots, place)
 
     def tokenized_pairs(self, pairs: Iterable[tuple[str, str]]) -> list[TokenizedPair]:
         """Raw pairs as tokens, with the values that they have."""
-        tokenized = [self.training_sentence(*pair) for pair in pairs]
-        bare = [TokenizedPair(*pair) for pair in tokenized]
-        if not self.slots.slots:
-            return bare
-        mentions = [self.slots.mentions(sentence) for sentence, _ in tokenized]
-        return with_values(bare, mentions, delexicalize_pairs(self.slots, tokenized, mentions))
+        return self.with_values([self.training_sentence(*pair) for pair in pairs])
 
-    def training_sentence(
-        self, sentence: str, program: str
-    ) -> tuple[TokenizedSentence, tuple[str, ...]]:
+    def with_values(self, pairs: Sequence[BarePair]) -> list[TokenizedPair]:
+        """Pairs of tokens, with the values that they have."""
+        if not self.slots:
+            return [TokenizedPair(*pair) for pair in pairs]
+        mentions = [self.slots.mentions(sentence) for sentence, _ in pairs]
+        delexicalized = delexicalize_pairs(self.slots, pairs, mentions)
+        return [
+            TokenizedPair(*pair, found, bare)
+            for pair, found, bare in zip(pairs, mentions, delexicalized)
+        ]
+
+    def training_sentence(self, sentence: str, program: str) -> BarePair:
         """A raw pair as tokens; of polite frames only words that the program has are kept."""
         target = self.programs.normalized(program)
-        return TokenizedSentence(
-            sentence, self.stripped(self.sentences.tokens(sentence), target)
-        ), target
+        tokens = self.stripped(self.sentences.tokens(sentence), target)
+        return TokenizedSentence(sentence, tokens), target
 
     def stripped(self, tokens: tuple[Token, ...], target: Sequence[str]) -> tuple[Token, ...]:
         """The tokens of a training sentence without polite frames, unless the program has words of these."""
@@ -137,7 +133,9 @@ class Preprocessor:
             return tokens
         bare = strip_politeness(tokens)
         polite = {token.text for token in set(tokens) - set(bare)}
-        return bare if polite.isdisjoint(token.lower() for token in target) else tokens
+        if polite.isdisjoint(map(str.lower, target)):
+            return bare
+        return tokens
 
     def training_pair(self, sentence: str, program: str) -> tuple[str, str]:
         """A raw pair as the grammar and the model learn from it: tokens with single spaces between them."""
@@ -147,11 +145,14 @@ class Preprocessor:
     def tokenized(self, sentence: str) -> list[TokenizedSentence]:
         """The ways to read a sentence, the first to be tried first: without polite frames and with them."""
         tokens = self.sentences.tokens(sentence)
-        ways = [tokens]
-        bare = tokens if self.is_plain else strip_politeness(tokens)
-        if bare != tokens:
-            ways.insert(0 if self.courtesy == "drop" else 1, bare)
-        return [TokenizedSentence(sentence, way) for way in ways]
+        readings = [TokenizedSentence(sentence, tokens)]
+        if not self.is_plain:
+            bare = strip_politeness(tokens)
+            if bare != tokens:
+                readings.append(TokenizedSentence(sentence, bare))
+        if self.courtesy == "drop":
+            readings.reverse()
+        return readings
 
     @property
     def is_plain(self) -> bool:
@@ -161,11 +162,12 @@ class Preprocessor:
     def write(self, path: Path) -> None:
         """Write it as JSON, and names of slots beside it; `read` gives it back."""
         values: dict[str, Any] = {
-            name: asdict(getattr(self, name)) for name in ("sentences", "programs")
+            "sentences": asdict(self.sentences),
+            "programs": asdict(self.programs),
+            "courtesy": self.courtesy,
         }
-        values |= {"courtesy": self.courtesy} | (
-            {"slots": self.slots.to_dict()} if self.slots.slots else {}
-        )
+        if self.slots:
+            values["slots"] = self.slots.to_dict()
         self.slots.write_names(path.parent)
         write_text(path, json.dumps(values, ensure_ascii=False, indent=1) + "\n")
 
@@ -174,13 +176,12 @@ class Preprocessor:
         """What `write` wrote; anything else is refused with the reason."""
         values = read_json(path)
         slots = values.pop("slots", None) if isinstance(values, dict) else None
-        text = read_dataclass(_StoredText, values, "the text settings", path, complete=True)
-        found = cls(text.sentences, text.programs, text.courtesy)
+        stored = read_dataclass(_StoredText, values, "the text settings", path, complete=True)
+        text = cls(stored.sentences, stored.programs, stored.courtesy)
         if slots is None:
-            return found
-        return replace(
-            found, slots=SlotMatcher.from_dict(slots, path.parent, text.programs.tokenize)
-        )
+            return text
+        matcher = SlotMatcher.from_dict(slots, path.parent, text.programs.tokenize)
+        return replace(text, slots=matcher)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,22 +1,25 @@
-"""The text of training data: raw examples as tokens, and with placeholders in the place of the values of slots.
+"""The text of training data: raw examples as tokens, and with placeholders for the values of slots.
 
-Every pair is tokenised and delexicalised once, when the text is fitted to it; what comes later asks a `TrainingText`.
+Every pair is tokenised once, when the text is fitted to it. What comes later
+asks a `TrainingText`.
 """
 
 from __future__ import annotations
 
+import random
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from nqg.data.example import Example
 from nqg.data.example_files import read_examples
 from nqg.grammar.grammar import Rule
-from nqg.preprocessing.preprocessor import Preprocessor, TextSettings, TokenizedPair, with_values
+from nqg.preprocessing.preprocessor import Preprocessor, TextSettings, TokenizedPair
 from nqg.slots.delexicalize import delexicalize_pairs, slot_seeds, strip_indices
-from nqg.slots.fit import SlotFitting, infer_free_text_slots
+from nqg.slots.fit import fit_slots
 from nqg.slots.matcher import SlotMatcher
 from nqg.slots.slot import read_slots
 from nqg.slots.target_grammars import add_placeholder_productions
@@ -27,45 +30,42 @@ from nqg.types.target_grammar import TargetGrammar
 
 @dataclass(frozen=True)
 class TrainingText:
-    """Raw examples, how their text is read, and what was read: tokens, values, and examples with placeholders."""
+    """Raw examples, how their text is read, and for each of them what was read."""
 
     raw: Sequence[Example]
     text: Preprocessor
-    pairs: Sequence[TokenizedPair]  # one for each of the raw examples
+    pairs: Sequence[TokenizedPair]
 
     @classmethod
     def of(cls, examples: Sequence[Example], text: Preprocessor) -> TrainingText:
         """Examples as a text reads them that was fitted before."""
-        return cls(
-            examples,
-            text,
-            text.tokenized_pairs((example.source, example.target) for example in examples),
-        )
+        pairs = text.tokenized_pairs((example.source, example.target) for example in examples)
+        return cls(examples, text, pairs)
 
     @property
     def has_slots(self) -> bool:
-        return bool(self.text.slots.slots)
+        return bool(self.text.slots)
 
     @cached_property
     def examples(self) -> Sequence[Example]:
         """The examples as a grammar and a model learn from them: with spaces between tokens."""
         if self.text.is_plain:
             return self.raw
-        return [
-            Example(" ".join(pair.sentence.words), " ".join(pair.program), example.id)
-            for example, pair in zip(self.raw, self.pairs, strict=True)
-        ]
+        examples = []
+        for example, pair in zip(self.raw, self.pairs):
+            examples.append(_joined(pair.sentence.words, pair.program, example.id))
+        return examples
 
     @cached_property
     def slots(self) -> SlotMatcher | None:
-        """The slots, which know what they found in these examples; None where the text has none."""
+        """The slots, which know their mentions in these examples; None where the text has none."""
         if not self.has_slots:
             return None
         sentences = (pair.sentence for pair in self.pairs)
         return self.text.slots.with_known(sentences, (pair.mentions for pair in self.pairs))
 
     def delexicalize(self, examples: Iterable[Example]) -> list[Example]:
-        """Some of the tokenised examples with placeholders in the place of values."""
+        """Some of the tokenised examples with placeholders for values."""
         return [
             self._delexicalized.get((example.source, example.target), example)
             for example in examples
@@ -73,45 +73,51 @@ class TrainingText:
 
     @cached_property
     def _delexicalized(self) -> Mapping[tuple[str, str], Example]:
-        found: dict[tuple[str, str], Example] = {}
-        for example, pair in zip(self.examples, self.pairs, strict=True):
-            if pair.delexicalized:
-                source, target = (
-                    " ".join(pair.delexicalized.source),
-                    " ".join(pair.delexicalized.target),
-                )
-                found[example.source, example.target] = Example(source, target, example.id)
-        return found
+        by_pair = {}
+        for example, pair in zip(self.examples, self.pairs):
+            bare = pair.delexicalized
+            if bare:
+                delexicalized = _joined(bare.source, bare.target, example.id)
+                by_pair[example.source, example.target] = delexicalized
+        return by_pair
 
     def as_written(self, sentences: Iterable[str]) -> list[str]:
-        """Tokenised sentences, with slots in their own casing: what else could tell how a name is written?"""
+        """Tokenised sentences, with slots in their own casing, which alone tells names."""
         return [self._as_written.get(sentence, sentence) for sentence in sentences]
 
     @cached_property
     def _as_written(self) -> Mapping[str, str]:
-        if not self.has_slots:
-            return {}
-        sentences = [pair.sentence for pair in self.pairs]
-        return {
-            " ".join(sentence.words): " ".join(sentence.words_as_written) for sentence in sentences
-        }
+        surfaces = {}
+        if self.has_slots:
+            for pair in self.pairs:
+                words = " ".join(pair.sentence.words)
+                surfaces[words] = " ".join(pair.sentence.words_as_written)
+        return surfaces
 
     def searched(
         self, examples: Sequence[Example], types: TargetGrammar | None
     ) -> tuple[Sequence[Example], list[Rule], TargetGrammar | None]:
-        """What rules are searched in: examples with placeholders, rules to begin with, and the types of programs."""
+        """What rules are searched in.
+
+        These are examples with placeholders, rules to begin with, and the types of programs.
+        """
         if not self.has_slots:
             return examples, [], types
         searched = self.delexicalize(examples)
-        programs = [each.target_tokens for each in searched]
-        seeds = slot_seeds(zip((each.source_tokens for each in searched), programs, strict=True))
-        return searched, seeds, add_placeholder_productions(types, programs) if types else None
+        pairs = [(example.source_tokens, example.target_tokens) for example in searched]
+        if types:
+            types = add_placeholder_productions(types, (program for _, program in pairs))
+        return searched, slot_seeds(pairs), types
 
     def programs(self, examples: Iterable[Example]) -> list[tuple[str, ...]]:
-        """The programs of tokenised examples with slots in the place of values: what types are inferred from."""
+        """The programs of tokenised examples with slots for values: types are inferred from them."""
         if not self.has_slots:
             return [example.target_tokens for example in examples]
-        return [strip_indices(each.target_tokens) for each in self.delexicalize(examples)]
+        return [strip_indices(example.target_tokens) for example in self.delexicalize(examples)]
+
+
+def _joined(source: Iterable[str], target: Iterable[str], name: str | None = None) -> Example:
+    return Example(" ".join(source), " ".join(target), name)
 
 
 def fit_training_text(
@@ -121,8 +127,48 @@ def fit_training_text(
     place: Path | None = None,
 ) -> TrainingText:
     """Raw examples as the text reads them that is fitted to them; see `Preprocessor.fit`."""
-    raw = [(example.source, example.target) for example in examples]
-    return TrainingText(examples, *fit_and_tokenize_pairs(raw, settings, slots, place))
+    chosen: dict[str, Any] = asdict(settings)
+    for name, value in chosen.items():
+        if value == "auto":
+            chosen[name] = None
+    raw = [example.source for example in examples]
+    # Programs, then sentences.
+    programs = fit_programs((example.target for example in examples), chosen["programs"])
+    targets = [programs.normalized(example.target) for example in examples]
+    scheme = chosen["sentences"]
+    if scheme is None and programs.scheme == "code":
+        # Where programs need a tokenizer, sentences do.
+        scheme = "words"
+    sentences, tokens = fit_and_tokenize(
+        raw,
+        targets,
+        scheme,
+        chosen["casing"],
+        chosen["punctuation"],
+    )
+    # Polite frames.
+    courtesy = chosen["courtesy"]
+    if courtesy is None:
+        courtesy = "keep" if _are_tokenised(raw, tokens, sentences) else "drop"
+    text = Preprocessor(sentences, programs, courtesy)
+    pairs = []
+    for sentence, sentence_tokens, target in zip(raw, tokens, targets):
+        stripped = text.stripped(sentence_tokens, target)
+        pairs.append((TokenizedSentence(sentence, stripped), target))
+    # Slots.
+    declared = read_slots(slots or {}, place, sentences.tokenize)
+    finds_others = settings.slots != "given" and not text.is_plain
+    if declared or finds_others:
+        matcher = fit_slots(
+            pairs,
+            declared,
+            tokenize_value=programs.tokenize,
+            today=settings.day,
+            finds_others=finds_others,
+            finds_texts=finds_others,
+        )
+        text = replace(text, slots=matcher)
+    return TrainingText(examples, text, text.with_values(pairs))
 
 
 def fit_text(
@@ -150,67 +196,67 @@ def read_tokenized(path: Path | str) -> Sequence[Example]:
     return fit_training_text(read_examples(path)).examples
 
 
-def fit_and_tokenize_pairs(
-    pairs: Sequence[tuple[str, str]],
-    settings: TextSettings = TextSettings(),  # noqa: B008 (frozen)
-    slots: Mapping[str, Any] | None = None,
-    place: Path | None = None,
-) -> tuple[Preprocessor, list[TokenizedPair]]:
-    """`Preprocessor.fit`, and the pairs as tokens with their values: every one is tokenised once."""
-    chosen: dict[str, Any] = {
-        name: None if value == "auto" else value for name, value in asdict(settings).items()
-    }
-    # Programs, then sentences.
-    programs = fit_programs((program for _, program in pairs), chosen["programs"])
-    scheme = chosen["sentences"]
-    if scheme is None and programs.scheme == "code":
-        scheme = "words"  # what is tokenised is so on both sides
-    raw = [sentence for sentence, _ in pairs]
-    targets = [programs.normalized(program) for _, program in pairs]
-    sentences, tokens = fit_and_tokenize(
-        raw, targets, scheme, chosen["casing"], chosen["punctuation"]
-    )
-    # Polite frames.
-    courtesy = chosen["courtesy"]
-    if courtesy is None:
-        courtesy = "keep" if _are_tokenised(raw, tokens, sentences) else "drop"
-    text = Preprocessor(sentences, programs, courtesy)
-    tokenized: list[TokenizedPair] = []
-    for sentence, sentence_tokens, target in zip(raw, tokens, targets, strict=True):
-        tokenized.append(
-            TokenizedPair(
-                TokenizedSentence(sentence, text.stripped(sentence_tokens, target)), target
-            )
-        )
-    # Slots.
-    declared = read_slots(slots or {}, place, sentences.tokenize)
-    finds_others = settings.slots != "given" and not text.is_plain
-    if not declared and not finds_others:
-        return text, tokenized
-    bare = [(pair.sentence, pair.program) for pair in tokenized]
-    fitting = SlotFitting.of(
-        bare, declared, None, programs.tokenize, settings.day, finds_others=finds_others
-    )
-    matcher = fitting.matcher()
-    mentions = [matcher.mentions(sentence) for sentence, _ in bare]
-    delexicalized = delexicalize_pairs(matcher, bare, mentions)
-    if finds_others:
-        texts = infer_free_text_slots([sentence for sentence, _ in bare], delexicalized, matcher)
-        if texts:
-            matcher = fitting.matcher(texts)
-            delexicalized = delexicalize_pairs(matcher, bare, mentions)
-    if not matcher.slots:
-        return replace(text, slots=matcher), tokenized
-    return replace(text, slots=matcher), with_values(tokenized, mentions, delexicalized)
-
-
 def _are_tokenised(
     raw: Sequence[str], tokens: Sequence[Sequence[Token]], tokenizer: SentenceTokenizer
 ) -> bool:
     """Whether the tokens of all sentences are what stands between spaces."""
-    if tokenizer.scheme == "spaces":
-        return all(tokenizer.tokenize(sentence) == tuple(sentence.split()) for sentence in raw)
-    return all(
-        [token.text for token in each] == sentence.split()
-        for sentence, each in zip(raw, tokens, strict=True)
-    )
+    for sentence, sentence_tokens in zip(raw, tokens):
+        words = [token.text for token in sentence_tokens]
+        if tokenizer.scheme == "spaces":
+            words = list(tokenizer.tokenize(sentence))
+        if words != sentence.split():
+            return False
+    return True
+
+
+class SlotValue(NamedTuple):
+    """A value of a slot: words of a sentence as they were written, and their value in the program."""
+
+    words: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class SlotExamples:
+    """Delexicalised examples, and the values that each slot had."""
+
+    examples: Sequence[Example]
+    values: Mapping[str, list[SlotValue]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, raw: Sequence[Example], text: Preprocessor, *, is_distinct: bool) -> SlotExamples:
+        """The examples as in training; with `is_distinct`, each pair counts once.
+
+        Pairs that differ in values alone all count.
+        """
+        examples = []
+        values = defaultdict(list)
+        seen = set()
+        pairs = [text.training_sentence(example.source, example.target) for example in raw]
+        for (sentence, program), pair in zip(pairs, delexicalize_pairs(text.slots, pairs)):
+            if is_distinct and (sentence.words, program) in seen:
+                continue
+            seen.add((sentence.words, program))
+            examples.append(_joined(strip_indices(pair.source), strip_indices(pair.target)))
+            for mention in pair.mentions:
+                words = sentence.as_written(mention.start, mention.end)
+                values[mention.token].append(SlotValue(words, " ".join(mention.value)))
+        return cls(examples, values)
+
+    def with_values(self, pairs: Iterable[Example], rng: random.Random) -> list[Example]:
+        """Pairs with values of the examples for slots, drawn as often as there.
+
+        All occurrences of a slot in a pair have one value: a drawn pair does not tell which of two
+        numbers in the sentence is which in the program.
+        """
+        filled = []
+        for pair in pairs:
+            words = {}
+            values = {}
+            for token in pair.source_tokens:
+                if token in self.values and token not in words:
+                    words[token], values[token] = rng.choice(self.values[token])
+            source = [words.get(token, token) for token in pair.source_tokens]
+            target = [values.get(token, token) for token in pair.target_tokens]
+            filled.append(_joined(source, target))
+        return filled

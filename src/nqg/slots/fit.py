@@ -1,45 +1,98 @@
-"""Which slots and forms training pairs show: those that explain most of the values that both sides have."""
+"""Which slots and forms training pairs show: those that explain most of the shared values."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date
-from functools import cached_property
+from itertools import chain, product
+from typing import NamedTuple
 
-from nqg.errors import UnknownName
-from nqg.slots.delexicalize import DelexicalizedPair, Pair, key_before, literals, quoted_texts
+from nqg.slots.delexicalize import (
+    DelexicalizedPair,
+    Pair,
+    delexicalize_pairs,
+    key_before,
+    literals,
+    quoted_texts,
+)
 from nqg.slots.matcher import SlotMatcher, TokenizeValue, as_tokenized, split_on_spaces
-from nqg.slots.mention import Tokens, find_tokens, spans_like
+from nqg.slots.mention import Tokens, find_tokens, spans_like, words_of
 from nqg.slots.slot import BUILT_IN, WORD_FORMS, Slot, is_slot_name
-from nqg.slots.values import LANGUAGES, Fields, format_value
+from nqg.slots.values import HALVES_OF_DAY, LANGUAGES, Fields, format_value
 from nqg.text.brackets import QUOTATION_MARKS, QUOTES
 from nqg.text.sentences import TokenizedSentence
 
-# The thresholds below suit SNIPS, the starter project and examples/home_assistant.
-MIN_VALUES = 2  # distinct values that pairs must show before a built-in kind is used unasked
-PARTIAL_WEIGHT = 0.25  # what a form counts that writes only some of a quoted text
-MIN_TEXTS = 3  # different values of a key, before it is taken for one of free text
-MIN_UNSEEN_PROBABILITY = 0.5  # of the next value of a key, from which on any words may be its value
-MIN_SHARE_OF_NAMES = 0.5  # of the values of a key, from which on it is a key of names
-MAX_SHARE_OF_CAPITALS = 0.1  # of other words, up to which capital letters tell names
+# The thresholds below were set by hand with SNIPS, the starter project and
+# examples/home_assistant in view; docs/slots.md has what they lead to. Not measured one by one.
+#
+# A built-in kind is used without a declaration if programs have so many different values of it,
+# and at least this share of its readings.
+MIN_VALUES = 2
+MIN_EXPLAINED = 1 / 2
+# Another form of the same kind becomes a slot if programs have this share of the readings in it.
+MIN_SECONDARY = 1 / 10
+# The weight of a value that is only some of a quoted text.
+PARTIAL_WEIGHT = 0.25
+# A key of programs has free text if it has so many different values, and its next value is new
+# with this probability or this share of its values are names.
+MIN_TEXTS = 3
+MIN_UNSEEN_PROBABILITY = 0.5
+MIN_SHARE_OF_NAMES = 0.5
+# Capital letters tell names up to this share of capitals among other words.
+MAX_SHARE_OF_CAPITALS = 0.1
 
 
 def fit_slots(
     pairs: Sequence[Pair],
     declared: Sequence[Slot] = (),
     *,
-    language: str | None = None,
     tokenize_value: TokenizeValue = split_on_spaces,
     today: date | None = None,
     finds_others: bool = True,
+    finds_texts: bool = False,
 ) -> SlotMatcher:
-    """The declared slots and the built-in kinds that both sides of pairs show, in the forms of the programs."""
-    read = [(as_tokenized(sentence), tuple(target)) for sentence, target in pairs]
-    return SlotFitting.of(
-        read, declared, language, tokenize_value, today, finds_others=finds_others
-    ).matcher()
+    """The declared slots and the built-in kinds that pairs show, in the forms of the programs.
+
+    With `finds_texts`, the slots of free text that pairs show come behind the declared ones.
+    """
+    slots = list(declared)
+    if finds_others:
+        kinds = {slot.kind for slot in declared}
+        slots += [Slot(kind, kind) for kind in BUILT_IN if kind not in kinds]
+    language = detected_language(words_of(sentence) for sentence, _ in pairs)
+    draft = SlotMatcher(language, tuple(slots), tokenize_value, today)
+    occurrences = _occurrences(draft, pairs)
+    # The slots that explain programs, in the order of the draft.
+    chosen = []
+    for slot in slots:
+        if slot.kind == "text":
+            chosen.append(fit_text_form(slot, draft, pairs))
+            continue
+        variant = Variant.of(slot, filter(_is_longest, occurrences[slot.name]))
+        if slot in declared or variant.is_supported():
+            chosen.append(variant.slot)
+            for occurrence, _ in variant.explained:
+                occurrence.covered.append((occurrence.start, occurrence.end))
+    # Slots for what programs write in another form than that of their kind's slot.
+    for slot in list(chosen):
+        if slot.kind != "text":
+            readings = occurrences[slot.name]
+            second = replace(slot, name=f"{slot.name}-2", forms=())
+            free = [reading for reading in readings if not reading.covering_length]
+            variant = Variant.of(second, free)
+            has_values = len(variant.values) >= MIN_VALUES
+            if has_values and variant.weight / len(readings) >= MIN_SECONDARY:
+                chosen.append(variant.slot)
+    if finds_texts:
+        matcher = replace(draft, slots=tuple(chosen))
+        inferred = infer_free_text_slots(pairs, delexicalize_pairs(matcher, pairs), matcher)
+        texts = [fit_text_form(slot, matcher, pairs) for slot in inferred]
+        chosen[len(declared) : len(declared)] = texts
+    if not chosen:
+        return SlotMatcher(tokenize_value=tokenize_value)
+    return replace(draft, slots=tuple(chosen))
 
 
 def detected_language(sentences: Iterable[Sequence[str]]) -> str:
@@ -48,288 +101,236 @@ def detected_language(sentences: Iterable[Sequence[str]]) -> str:
     >>> detected_language([("mach", "das", "licht", "in", "der", "küche", "an")])
     'de'
     """
-    counts = Counter(word.casefold() for words in sentences for word in words)
-    return max(
-        LANGUAGES,
-        key=lambda code: sum(counts[word] for word in LANGUAGES[code].frequent_words.split()),
-    )
+    counts = Counter(map(str.casefold, chain.from_iterable(sentences)))
+
+    def frequency(code: str) -> int:
+        return sum(counts[word] for word in LANGUAGES[code].frequent_words.split())
+
+    return max(LANGUAGES, key=frequency)
+
+
+class ProgramOccurrence(NamedTuple):
+    """A value in a program, and the quotes around it.
+
+    Its weight is 1, or less where the value is only some of the quoted text.
+    """
+
+    value: Tokens
+    quote: str
+    weight: float
 
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """A reading of words in a training pair."""
+    """Words of a training pair read as a value.
 
-    pair: int
+    `covered` has the spans of the values of chosen slots; all readings of a pair share it.
+    """
+
     start: int
     end: int
     fields: Fields
+    target: Tokens
+    covered: list[tuple[int, int]]
+    tokenize_value: TokenizeValue
+
+    @property
+    def covering_length(self) -> int:
+        """How many words the longest covered span has that has all of these words."""
+        lengths = [0]
+        for start, end in self.covered:
+            if start <= self.start and self.end <= end:
+                lengths.append(end - start)
+        return max(lengths)
+
+    def find(self, text: str | None) -> ProgramOccurrence | None:
+        """A value in the program of the pair, if possible in quotes."""
+        if text is None:
+            return None
+        for quote in QUOTES:
+            if quote in self.target:
+                value = tuple(self.tokenize_value(text, quote))
+                start = find_tokens(value, self.target)
+                if start is not None and self.target[:start].count(quote) % 2:
+                    around = self.target[start - 1], (*self.target, "")[start + len(value)]
+                    weight = 1 if around == (quote, quote) else PARTIAL_WEIGHT
+                    return ProgramOccurrence(value, quote, weight)
+        value = tuple(self.tokenize_value(text, ""))
+        if find_tokens(value, self.target) is None:
+            return None
+        return ProgramOccurrence(value, "", 1)
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramOccurrence:
-    """A value as a program has it, and the quotes around it."""
+def _is_longest(occurrence: Occurrence) -> bool:
+    return occurrence.covering_length <= occurrence.end - occurrence.start
 
-    value: Tokens
-    quote: str
-    weight: float  # 1, or less where the value is only some of the quoted text
+
+def _occurrences(draft: SlotMatcher, pairs: Sequence[Pair]) -> dict[str, list[Occurrence]]:
+    """All readings, by slot."""
+    occurrences = defaultdict(list)
+    for sentence, target in pairs:
+        covered: list[tuple[int, int]] = []
+        readings = draft.readings(as_tokenized(sentence), draft.today, is_strict=True)
+        for slot, start, end, fields in readings:
+            occurrence = Occurrence(
+                start, end, fields, tuple(target), covered, draft.tokenize_value
+            )
+            occurrences[slot.name].append(occurrence)
+    return occurrences
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A slot in certain forms, and the readings whose values programs have in these, and have not."""
+    """A slot in certain forms, and the readings whose values programs have in these, or have not."""
 
     slot: Slot
-    explained: tuple[tuple[Occurrence, ProgramOccurrence], ...]
-    unexplained: tuple[Occurrence, ...]
+    explained: list[tuple[Occurrence, ProgramOccurrence]]
+    unexplained: list[Occurrence]
+
+    @classmethod
+    def of(cls, slot: Slot, occurrences: Iterable[Occurrence]) -> Variant:
+        """The slot in the forms of the programs, and what it explains."""
+        occurrences = list(occurrences)
+        forms = slot.forms or _forms(slot, occurrences)
+        slot = replace(slot, forms=forms)
+        variant = cls(slot, [], [])
+        for occurrence in occurrences:
+            written = occurrence.find(slot.write(occurrence.fields))
+            if written:
+                variant.explained.append((occurrence, written))
+            else:
+                variant.unexplained.append(occurrence)
+        quotes = Counter(written.quote for _, written in variant.explained)
+        quote = max(quotes, key=quotes.__getitem__, default="")
+        return replace(variant, slot=replace(slot, quote=quote))
 
     @property
     def weight(self) -> float:
-        return sum(found.weight for _, found in self.explained)
+        return sum(written.weight for _, written in self.explained)
 
     @property
     def values(self) -> set[Tokens]:
-        return {found.value for _, found in self.explained if found.weight == 1}
+        return {written.value for _, written in self.explained if written.weight == 1}
+
+    def is_supported(self) -> bool:
+        """Whether programs have enough readings of a built-in kind, and enough values.
+
+        Values in a secondary form count.
+        """
+        kind = replace(self.slot, forms=())
+        second = Variant.of(kind, self.unexplained)
+        count = len(self.explained) + len(self.unexplained)
+        has_values = max(len(self.values), len(second.values)) >= MIN_VALUES
+        return has_values and self.weight + second.weight >= MIN_EXPLAINED * count
 
 
-@dataclass(frozen=True)
-class SlotFitting:
-    """The choice of slots and forms for training pairs; the first `declared` slots of the draft are kept."""
+def _forms(slot: Slot, occurrences: Sequence[Occurrence]) -> tuple[str, ...]:
+    """The forms that explain programs.
 
-    draft: SlotMatcher
-    pairs: Sequence[tuple[TokenizedSentence, Tokens]]
-    declared: int
-    covered: dict[int, list[tuple[int, int]]] = field(
-        default_factory=dict
-    )  # by values of chosen slots, in each pair
-
-    @classmethod
-    def of(
-        cls,
-        pairs: Sequence[tuple[TokenizedSentence, Tokens]],
-        declared: Sequence[Slot],
-        language: str | None,
-        tokenize_value: TokenizeValue,
-        today: date | None,
-        *,
-        finds_others: bool,
-    ) -> SlotFitting:
-        if language is not None and language not in LANGUAGES:
-            raise UnknownName("language", language, LANGUAGES)
-        if language is None:
-            language = detected_language(sentence.words for sentence, _ in pairs)
-        slots = list(declared)
-        if finds_others:
-            kinds = {slot.kind for slot in declared}
-            slots += [Slot(kind, kind) for kind in BUILT_IN if kind not in kinds]
-        return cls(SlotMatcher(language, tuple(slots), tokenize_value, today), pairs, len(declared))
-
-    def matcher(self, texts: Sequence[Slot] = ()) -> SlotMatcher:
-        """The chosen slots and, behind the declared ones, `texts` in the forms of the programs."""
-        chosen, secondary = self._chosen
-        fitted_texts = [self.text_form(slot) for slot in texts]
-        slots = (*chosen[: self.declared], *fitted_texts, *chosen[self.declared :], *secondary)
-        if not slots:
-            return SlotMatcher(tokenize_value=self.draft.tokenize_value)
-        return replace(self.draft, slots=slots)
-
-    @cached_property
-    def _occurrences(self) -> dict[str, list[Occurrence]]:
-        """All readings, by slot."""
-        found: dict[str, list[Occurrence]] = {slot.name: [] for slot in self.draft.slots}
-        for number, (sentence, _) in enumerate(self.pairs):
-            for slot, start, end, fields in self.draft.readings(
-                sentence, self.draft.today, is_strict=True
-            ):
-                found[slot.name].append(Occurrence(number, start, end, fields))
-        return found
-
-    @cached_property
-    def _chosen(self) -> tuple[list[Slot], list[Slot]]:
-        """The slots that explain programs, in the order of the draft, and those of secondary formats."""
-        chosen: list[Slot] = []
-        for number, slot in enumerate(self.draft.slots):
-            if slot.kind == "text":
-                chosen.append(self.text_form(slot))
-                continue
-            free = [each for each in self._occurrences[slot.name] if not self.is_covered(each)]
-            variant = self.variant(slot, free)
-            if number < self.declared or self.is_supported(slot, variant, free):
-                self.mark_covered(variant)
-                chosen.append(variant.slot)
-        return chosen, list(self.secondary_formats(chosen))
-
-    def is_supported(self, slot: Slot, variant: Variant, occurrences: Sequence[Occurrence]) -> bool:
-        """Whether programs have at least half of a built-in kind's readings, and several values."""
-        others = self.variant(slot, variant.unexplained)
-        has_values = max(len(variant.values), len(others.values)) >= MIN_VALUES
-        return has_values and variant.weight + others.weight >= len(occurrences) / 2
-
-    def secondary_formats(self, chosen: Sequence[Slot]) -> Iterator[Slot]:
-        """Slots for what programs write in another form than that of their kind's slot."""
-        for slot in chosen:
-            if slot.kind == "text":
-                continue
-            occurrences = self._occurrences[slot.name]
-            free = [each for each in occurrences if not self.is_covered(each, has_equal=True)]
-            variant = self.variant(replace(slot, name=f"{slot.name}-2", forms=()), free)
-            if len(variant.values) >= MIN_VALUES and variant.weight >= len(occurrences) / 10:
-                yield variant.slot
-
-    def variant(self, slot: Slot, occurrences: Sequence[Occurrence]) -> Variant:
-        """The slot in the forms of the programs, and what it explains."""
-        forms = slot.forms or self.forms(slot, occurrences) or _completed(slot.possible_forms[:1])
-        slot = replace(slot, forms=forms)
-        explained: list[tuple[Occurrence, ProgramOccurrence]] = []
-        unexplained: list[Occurrence] = []
-        for occurrence in occurrences:
-            found = self.find_value(slot.write(occurrence.fields), occurrence)
-            if found:
-                explained.append((occurrence, found))
-            else:
-                unexplained.append(occurrence)
-        quotes = Counter(found.quote for _, found in explained) or {"": 0}
-        most_common = max(quotes, key=quotes.__getitem__)
-        return Variant(replace(slot, quote=most_common), tuple(explained), tuple(unexplained))
-
-    def forms(self, slot: Slot, occurrences: Sequence[Occurrence]) -> tuple[str, ...]:
-        """The form that explains most tokens, then the one that explains most of what the first cannot write, …"""
-        forms: list[str] = []
-        while occurrences:
-            explained = dict.fromkeys(slot.possible_forms, 0.0)
-            for form in explained:
-                for occurrence in occurrences:
-                    found = self.find_value(format_value(form, occurrence.fields), occurrence)
-                    if found:
-                        explained[form] += found.weight * len(found.value)
-            best = max(explained, key=explained.__getitem__)
-            if not explained[best]:
-                break
-            forms.append(best)
-            occurrences = [each for each in occurrences if format_value(best, each.fields) is None]
-        return _completed(forms)
-
-    def text_form(self, slot: Slot) -> Slot:
-        """The slot of free text as most programs write it."""
-        trials = [
-            replace(slot, forms=(form,), quote=quote)
-            for form in WORD_FORMS
-            for quote in (*QUOTES, "")
+    The first explains most tokens, the second most of what the first cannot write, and so on.
+    """
+    forms = []
+    while occurrences:
+        explained = dict.fromkeys(slot.possible_forms, 0.0)
+        for form, occurrence in product(explained, occurrences):
+            written = occurrence.find(format_value(form, occurrence.fields))
+            if written:
+                explained[form] += written.weight * len(written.value)
+        best = max(explained, key=explained.__getitem__)
+        if not explained[best]:
+            break
+        forms.append(best)
+        occurrences = [
+            occurrence
+            for occurrence in occurrences
+            if format_value(best, occurrence.fields) is None
         ]
-        counts = []
-        for trial in trials:
-            texts = quoted_texts(replace(self.draft, slots=(trial,)), self.pairs)
-            counts.append(sum(map(len, texts)))
-        return trials[counts.index(max(counts))]
-
-    def find_value(self, text: str | None, occurrence: Occurrence) -> ProgramOccurrence | None:
-        """A value in the program of the pair in which it was read."""
-        if text is None:
-            return None
-        target = self.pairs[occurrence.pair][1]
-        for quote in QUOTES:
-            if quote in target:
-                value = tuple(self.draft.tokenize_value(text, quote))
-                place = find_tokens(value, target)
-                if place is not None and target[:place].count(quote) % 2:
-                    fills = target[place - 1] == quote == (*target, "")[place + len(value)]
-                    return ProgramOccurrence(value, quote, 1 if fills else PARTIAL_WEIGHT)
-        value = tuple(self.draft.tokenize_value(text, ""))
-        if find_tokens(value, target) is None:
-            return None
-        return ProgramOccurrence(value, "", 1)
-
-    def is_covered(self, occurrence: Occurrence, *, has_equal: bool = False) -> bool:
-        """Whether its words are some of a longer value, or those of one as long."""
-        length = occurrence.end - occurrence.start
-        for start, end in self.covered.get(occurrence.pair, ()):
-            if (
-                start <= occurrence.start
-                and occurrence.end <= end
-                and (has_equal or end - start > length)
-            ):
-                return True
-        return False
-
-    def mark_covered(self, variant: Variant) -> None:
-        for occurrence, _ in variant.explained:
-            self.covered.setdefault(occurrence.pair, []).append((occurrence.start, occurrence.end))
-
-
-def _completed(forms: Sequence[str]) -> tuple[str, ...]:
-    """Forms, and behind them what they would be for values that lack a field: a time without its half of the day."""
-    halves = ("{ am}", "{am}", "{ AM}", "{AM}", "{ a_m}")
-    completed = dict.fromkeys(forms)
-    for form in forms:
-        for half in halves:
-            if half in form:
-                completed[form.replace(half, "")] = None
+    # Behind a form comes what it is for values that lack a field: a time without its half of the
+    # day, a day of the week without a date.
+    completed = dict.fromkeys(forms or slot.possible_forms[:1])
+    for form in list(completed):
+        for half in HALVES_OF_DAY:
+            completed.setdefault(form.replace(half, ""))
         code = form[-3:-1]
         if code in LANGUAGES and form.startswith(("{weekday", "{day")):
             completed |= {f"{{weekday_{code}}}": None, f"{{day_{code}}}": None}
     return tuple(completed)
 
 
-@dataclass(frozen=True, slots=True)
-class QuotedValue:
-    """What a program quotes behind a key, and where the words of the sentence are that are like it."""
+def fit_text_form(slot: Slot, draft: SlotMatcher, pairs: Sequence[Pair]) -> Slot:
+    """The slot of free text as most programs write it."""
+
+    def count(trial: Slot) -> int:
+        texts = quoted_texts(replace(draft, slots=(trial,)), pairs)
+        return sum(map(len, texts))
+
+    trials = []
+    for form, quote in product(WORD_FORMS, (*QUOTES, "")):
+        trials.append(replace(slot, forms=(form,), quote=quote))
+    return max(trials, key=count)
+
+
+class QuotedValue(NamedTuple):
+    """The value of a key in a program, and the positions of the words of the sentence like it."""
 
     key: str
     text: Tokens
-    places: frozenset[int]
+    positions: set[int]
 
 
 def quoted_values(sentence: TokenizedSentence, pair: DelexicalizedPair) -> Iterator[QuotedValue]:
-    """The quoted values of a program that are words of the sentence and no values of other slots."""
+    """The quoted values of a program that are words of the sentence and not values of slots."""
     for start, end in literals(pair.target):
-        if pair.target[start - 1] not in QUOTATION_MARKS or not start:
+        if not start or pair.target[start - 1] not in QUOTATION_MARKS:
             continue
         key = key_before(pair.target, start)
         text = pair.target[start:end]
         if key is None or not set(pair.placeholders).isdisjoint(text):
             continue
-        spans = list(spans_like(sentence.words, text, len(sentence.words)))
-        if spans:
-            yield QuotedValue(
-                key, text, frozenset(place for span in spans for place in range(*span))
-            )
+        positions: set[int] = set()
+        for span in spans_like(sentence.words, text, len(sentence.words)):
+            positions.update(range(*span))
+        if positions:
+            yield QuotedValue(key, text, positions)
 
 
 def infer_free_text_slots(
-    sentences: Sequence[TokenizedSentence], pairs: Sequence[DelexicalizedPair], slots: SlotMatcher
+    pairs: Sequence[Pair], delexicalized: Sequence[DelexicalizedPair], slots: SlotMatcher
 ) -> list[Slot]:
-    """Slots of free text for the keys of programs whose values are words of the sentence, and names or mostly new.
+    """Slots of free text for the keys of programs whose values are an open class.
 
-    How probable a new value is, the share of values seen once tells (Good and Turing): of songs nearly all are seen
-    once, of rooms hardly any. Names of people are an open class however often the same few are seen: they are what is
-    written with a capital letter, where not all nouns are as in German. Values of other slots do not count.
+    The values are words of the sentence, and names or mostly new. The share of values seen once is
+    the probability of a new one (Good and Turing): nearly all songs are seen once, hardly any room
+    is. Names of people are an open class however often the same few are seen. They are written
+    with a capital letter, which tells nothing where all nouns are, as in German.
     """
-    texts: dict[str, Counter[Tokens]] = {}
-    names: Counter[str] = Counter()
+    # Pass 1: the values of each key, and how words are written.
+    texts = defaultdict[str, Counter[Tokens]](Counter)
+    names = Counter[str]()
     other_words, other_capitals = 0, 0
-    for sentence, pair in zip(sentences, pairs, strict=True):
+    for (sentence, _), pair in zip(pairs, delexicalized):
+        sentence = as_tokenized(sentence)
+        words = sentence.words_as_written
         # The first word of a sentence has a capital letter whatever it is.
-        capitals = {
-            place
-            for place, word in enumerate(sentence.words_as_written)
-            if place and word[:1].isupper()
-        }
-        others = {place for place, word in enumerate(sentence.words) if place and len(word) > 1}
+        later = range(1, len(words))
+        capitals = {position for position in later if words[position][:1].isupper()}
+        unquoted = {position for position in later if len(sentence.words[position]) > 1}
         for value in quoted_values(sentence, pair):
-            texts.setdefault(value.key, Counter())[value.text] += 1
-            if not capitals.isdisjoint(value.places):
+            texts[value.key][value.text] += 1
+            if not capitals.isdisjoint(value.positions):
                 names[value.key] += 1
-            others -= value.places
-        other_words += len(others)
-        other_capitals += len(others & capitals)
+            unquoted -= value.positions
+        other_words += len(unquoted)
+        other_capitals += len(unquoted & capitals)
+    # Pass 2: the keys whose values are an open class.
     capitals_tell_names = other_capitals <= MAX_SHARE_OF_CAPITALS * other_words
-    taken = {slot.name for slot in slots.slots}
-    found = []
+    inferred = []
     for key, counts in texts.items():
-        unseen_rate = sum(count == 1 for count in counts.values()) / counts.total()
-        are_names = capitals_tell_names and names[key] >= MIN_SHARE_OF_NAMES * counts.total()
-        is_open_class = len(counts) >= MIN_TEXTS and (
-            unseen_rate >= MIN_UNSEEN_PROBABILITY or are_names
-        )
-        if is_open_class and key not in taken and is_slot_name(key):
-            found.append(Slot(key, "text", length=2 * max(map(len, counts))))
-    return found
+        total = counts.total()
+        unseen_rate = list(counts.values()).count(1) / total
+        are_names = capitals_tell_names and names[key] >= MIN_SHARE_OF_NAMES * total
+        is_open = unseen_rate >= MIN_UNSEEN_PROBABILITY or are_names
+        is_new = key not in slots.quotes and is_slot_name(key)
+        if len(counts) >= MIN_TEXTS and is_open and is_new:
+            inferred.append(Slot(key, "text", length=2 * max(map(len, counts))))
+    return inferred

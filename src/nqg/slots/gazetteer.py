@@ -39,7 +39,7 @@ class Gazetteer:
         >>> list(cities.matches(("from", "new", "york")))
         [(1, 3, 'nyc'), (2, 3, 'york')]
         """
-        values: dict[str, str] = {}
+        values = {}
         longest: dict[str, int] = {}
         for name, value in names:
             name = name.casefold()
@@ -111,8 +111,8 @@ def _sqlite_values(path: Path, table: str, column: str) -> list[str]:
             tables = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
             table = known_name(f"table of {path}", table, _first_column(connection, tables))
             columns = f"SELECT name FROM pragma_table_info({_quoted(table)})"
-            known = _first_column(connection, columns)
-            column = known_name(f"column of {table} in {path}", column, known)
+            names = _first_column(connection, columns)
+            column = known_name(f"column of {table} in {path}", column, names)
             values = f"SELECT DISTINCT {_quoted(column)} FROM {_quoted(table)} ORDER BY 1"
             return [str(value) for value in _first_column(connection, values) if value is not None]
     except (sqlite3.Error, UnicodeDecodeError) as error:

@@ -7,6 +7,7 @@ among them. Any run of words may be free text, so free text is not among the men
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -78,7 +79,7 @@ class SlotMatcher:
     def same_texts(self) -> dict[str, str]:
         """For every slot of free text the first that has the same forms in the same quotes."""
         firsts: dict[tuple[tuple[str, ...], str], str] = {}
-        same: dict[str, str] = {}
+        same = {}
         for slot in self.text_slots:
             same[slot.name] = firsts.setdefault((slot.forms, slot.quote), slot.name)
         return same
@@ -91,7 +92,7 @@ class SlotMatcher:
     @cached_property
     def words(self) -> frozenset[str]:
         """The words of names, unless a gazetteer has so many that a typo is like any of them."""
-        words: set[str] = set()
+        words = set()
         for slot in self.slots:
             if slot.names and len(slot.names.values) <= MAX_COMPARED_NAMES:
                 words.update(" ".join(slot.names.values).split())
@@ -108,7 +109,7 @@ class SlotMatcher:
             if words in self.known:
                 return self.known[words]
         sentence = as_tokenized(sentence)
-        mentions: dict[tuple[int, int, str], Mention] = {}
+        mentions = {}
         for slot, start, end, fields in self.readings(sentence, today or self.today):
             key = (start, end, slot.name)
             text = None if key in mentions else slot.write(fields)
@@ -173,15 +174,15 @@ class SlotMatcher:
         is among the mentions.
         """
         originals: dict[Tokens, TokenizedSentence] = {}
-        known: dict[Tokens, dict[Mention, None]] = {}
+        by_words = defaultdict[Tokens, dict[Mention, None]](dict)
         for sentence, mentions in zip(sentences, found, strict=True):
             first = originals.setdefault(sentence.words, sentence)
             more = set(mentions)
             if sentence.raw != first.raw:
                 more |= set(self.free_texts(sentence)).difference(self.free_texts(first))
-            known.setdefault(sentence.words, {}).update(dict.fromkeys(sorted(more)))
-        mentions_by_words = {words: tuple(mentions) for words, mentions in known.items()}
-        return replace(self, known=mentions_by_words, originals=originals)
+            by_words[sentence.words].update(dict.fromkeys(sorted(more)))
+        mentions_of = {words: tuple(mentions) for words, mentions in by_words.items()}
+        return replace(self, known=mentions_of, originals=originals)
 
     def free_texts(self, sentence: TokenizedSentence) -> Iterator[Mention]:
         """Every run of words as all that it may be as free text."""
@@ -210,7 +211,7 @@ class SlotMatcher:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, without the names of gazetteers: `write_names` has these."""
-        slots: list[dict[str, Any]] = []
+        slots = []
         for slot in self.slots:
             values = {name: getattr(slot, name) for name in _STORED}
             slots.append({name: value for name, value in values.items() if value})
@@ -233,7 +234,7 @@ class SlotMatcher:
         stored = read_dataclass(_StoredSlots, values, "slots", folder)
         if stored.language not in LANGUAGES:
             raise FormatError(str(UnknownName("language", stored.language, LANGUAGES)), folder)
-        slots: list[Slot] = []
+        slots = []
         for slot in stored.slots:
             names = read_gazetteer(_names_file(folder, slot)) if slot.is_listed else None
             slots.append(replace(slot, names=names))
@@ -272,7 +273,7 @@ def _expression_matches(
     starts = {token.start: at for at, token in enumerate(sentence.tokens)}
     ends = {token.end: at for at, token in enumerate(sentence.tokens, start=1)}
     group = "value" if "value" in slot.pattern.groupindex else min(slot.pattern.groups, 1)
-    matches: list[tuple[int, int, Fields]] = []
+    matches = []
     try:
         for match in slot.pattern.finditer(sentence.raw, overlapped=True, timeout=REGEX_SECONDS):
             start, end = starts.get(match.start()), ends.get(match.end())

@@ -6,13 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from unicodedata import normalize
 
 from nqg.text.sentences import TokenizedSentence
 
 Tokens = tuple[str, ...]
 Sentence = Sequence[str] | TokenizedSentence
+S = TypeVar("S")
 
 
 class Mention(NamedTuple):
@@ -43,11 +44,11 @@ def longest_spans(mentions: Iterable[Mention]) -> list[tuple[Mention, ...]]:
 
     No span overlaps another.
     """
-    spans = defaultdict[tuple[int, int], list[Mention]](list)
+    spans = defaultdict(list)
     for mention in mentions:
         spans[mention.start, mention.end].append(mention)
     covered: set[int] = set()
-    chosen: list[tuple[int, int]] = []
+    chosen = []
     for start, end in sorted(spans, key=lambda span: (span[0] - span[1], span[0])):
         if covered.isdisjoint(range(start, end)):
             covered.update(range(start, end))
@@ -55,13 +56,24 @@ def longest_spans(mentions: Iterable[Mention]) -> list[tuple[Mention, ...]]:
     return [tuple(spans[span]) for span in sorted(chosen)]
 
 
-def find_tokens(value: Tokens, target: Tokens) -> int | None:
-    """Where `value` first stands in `target`."""
+def find_tokens(value: Tokens, target: Tokens, start: int = 0) -> int | None:
+    """Where `value` first stands in `target`, from `start` on."""
     if value:
-        for at, token in enumerate(target):
-            if token == value[0] and target[at : at + len(value)] == value:
+        for at in range(start, len(target)):
+            if target[at] == value[0] and target[at : at + len(value)] == value:
                 return at
     return None
+
+
+def fill_slot(symbols: Iterable[S], slot: str, value: Tokens) -> tuple[S | str, ...]:
+    """Symbols with a value in the place of a slot's terminal."""
+    filled: list[S | str] = []
+    for symbol in symbols:
+        if symbol == slot:
+            filled += value
+        else:
+            filled.append(symbol)
+    return tuple(filled)
 
 
 def is_word(token: str) -> bool:

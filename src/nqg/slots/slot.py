@@ -111,7 +111,7 @@ def read_slots(
 
     `tokenize` splits names into words.
     """
-    slots: list[Slot] = []
+    slots = []
     for name, value in values.items():
         if not is_slot_name(name):
             raise FormatError(

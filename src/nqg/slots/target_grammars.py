@@ -1,13 +1,14 @@
-"""Grammars of legal programs in which slots, their placeholders or their values stand."""
+"""Grammars of legal programs that have slots, their placeholders or their values."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, combinations
 
 from nqg.grammar.grammar import SLOT, Symbols
-from nqg.slots.delexicalize import slot_of
+from nqg.slots.delexicalize import slot_of, substitute
 from nqg.slots.matcher import SlotMatcher
+from nqg.slots.mention import fill_slot
 from nqg.text.brackets import QUOTES
 from nqg.types.target_grammar import Category, Production, TargetGrammar, TargetSymbol, Wildcard
 
@@ -15,7 +16,7 @@ from nqg.types.target_grammar import Category, Production, TargetGrammar, Target
 def add_placeholder_productions(
     target_grammar: TargetGrammar, programs: Iterable[Sequence[str]]
 ) -> TargetGrammar:
-    """The grammar of delexicalised programs, in which the placeholders of these stand for their slots.
+    """The grammar of delexicalised programs, whose placeholders stand for their slots.
 
     >>> alarms = TargetGrammar.parse("<program> ::= wake ( @time )")
     >>> programs = [("wake", "(", "@time_1", ")"), ("wake", "(", "@time_2", ")")]
@@ -23,16 +24,18 @@ def add_placeholder_productions(
     <program> ::= wake ( <@time> )
     <@time> ::= @time_1 | @time_2
     """
-    used = {
-        token: slot for token in sorted(chain.from_iterable(programs)) if (slot := slot_of(token))
-    }
-    productions = _with_slot_categories(target_grammar, used.values())
-    return TargetGrammar(
-        (*productions, *(Production(Category(slot), (token,)) for token, slot in used.items()))
-    )
+    slots = {}
+    for token in sorted({*chain.from_iterable(programs)}):
+        slot = slot_of(token)
+        if slot:
+            slots[token] = slot
+    productions = _with_slot_categories(target_grammar, slots.values())
+    for token, slot in slots.items():
+        productions.append(Production(Category(slot), (token,)))
+    return TargetGrammar(tuple(productions))
 
 
-def allow_number_slots(target_grammar: TargetGrammar, slots: Iterable[str]) -> TargetGrammar:
+def allow_number_slots(target_grammar: TargetGrammar, slots: Sequence[str]) -> TargetGrammar:
     """The grammar in which slots, whose values are numbers, stand wherever a number may.
 
     >>> grammar = TargetGrammar.parse("<query> ::= limit <number>\\n<number> ::= <#>")
@@ -40,20 +43,17 @@ def allow_number_slots(target_grammar: TargetGrammar, slots: Iterable[str]) -> T
     <query> ::= limit <number>
     <number> ::= <#> | @amount
     """
-    tokens = [f"{SLOT}{slot}" for slot in slots]
-    more = [
-        Production(
-            each.left,
-            tuple(token if symbol is Wildcard.NUMBER else symbol for symbol in each.right),
-        )
-        for each in target_grammar.productions
-        if Wildcard.NUMBER in each.right
-        for token in tokens
-    ]
-    return TargetGrammar((*target_grammar.productions, *more)) if more else target_grammar
+    more = []
+    for production in target_grammar.productions:
+        if Wildcard.NUMBER in production.right:
+            for slot in slots:
+                number: dict[TargetSymbol, TargetSymbol] = {Wildcard.NUMBER: f"{SLOT}{slot}"}
+                more.append(Production(production.left, substitute(production.right, number)))
+    return TargetGrammar((*target_grammar.productions, *more))
 
 
-MAX_LITERAL_LENGTH = 16  # tokens of a value in a rule by hand
+# The most tokens of a value in a rule by hand; not measured.
+MAX_LITERAL_LENGTH = 16
 
 
 def allow_literal_values(
@@ -61,42 +61,31 @@ def allow_literal_values(
 ) -> TargetGrammar:
     """The grammar in which values that targets write down stand where their slots may.
 
-    So a rule by hand may have a value that no training program has: what would be read as that value of a slot, or
-    any words in quotes where there is free text.
+    So a rule by hand may have a value that no training program has: what would be read as that
+    value of a slot, or any words in quotes where there is free text.
     """
-    found: dict[tuple[str, tuple[str, ...]], None] = {}
+    values = set()
     for target in targets:
-        for start in range(len(target)):
-            for end in range(start + 1, min(start + MAX_LITERAL_LENGTH, len(target)) + 1):
-                run = tuple(each for each in target[start:end] if isinstance(each, str))
-                if len(run) < end - start:
-                    break
-                read = {
-                    each.slot
-                    for each in slots.mentions(run)
-                    if (each.end, each.value) == (len(run), run)
-                }
-                before, after = target[max(start - 1, 0)], target[min(end, len(target) - 1)]
-                is_quoted = before == after and before in QUOTES and before not in run
-                texts = {*slots.free_text} if is_quoted else set()
-                found |= dict.fromkeys((f"{SLOT}{slot}", run) for slot in sorted(read | texts))
-    more = {
-        Production(
-            each.left,
-            tuple(
-                token for symbol in each.right for token in (run if symbol == slot else (symbol,))
-            ),
-        )
-        for slot, run in found
-        for each in target_grammar.productions
-        if slot in each.right
-    }
+        for start, end in combinations(range(len(target) + 1), 2):
+            run = tuple(symbol for symbol in target[start:end] if isinstance(symbol, str))
+            if len(run) < end - start or end - start > MAX_LITERAL_LENGTH:
+                continue
+            for mention in slots.mentions(run):
+                if mention.end == len(run) and mention.value == run:
+                    values.add((mention.token, run))
+            before, after = ("", *target, "")[start], ("", *target, "")[end + 1]
+            if before == after and before in QUOTES and before not in run:
+                values.update((f"{SLOT}{slot}", run) for slot in slots.free_text)
+    more = set()
+    for production in target_grammar.productions:
+        for slot, run in values:
+            more.add(Production(production.left, fill_slot(production.right, slot, run)))
     new = sorted(more.difference(target_grammar.productions), key=str)
-    return TargetGrammar((*target_grammar.productions, *new)) if new else target_grammar
+    return TargetGrammar((*target_grammar.productions, *new))
 
 
 def open_slot_categories(target_grammar: TargetGrammar, quotes: Mapping[str, str]) -> TargetGrammar:
-    """The grammar of programs with values in the place of slots, given the quotes around those of each slot.
+    """The grammar of programs with values for slots, given the quotes around those of each slot.
 
     >>> alarms = TargetGrammar.parse("<program> ::= wake ( @time , ' @name ' )")
     >>> print(open_slot_categories(alarms, {"time": "", "name": "'"}), end="")
@@ -105,13 +94,16 @@ def open_slot_categories(target_grammar: TargetGrammar, quotes: Mapping[str, str
     <@name> ::= <'> | <@name> <'>
     """
     productions = _with_slot_categories(target_grammar, [f"{SLOT}{slot}" for slot in quotes])
+    used = {*chain.from_iterable(production.right for production in productions)}
     for slot, quote in quotes.items():
         category = Category(f"{SLOT}{slot}")
-        rights = (
-            [(Wildcard.UNQUOTED,), (category, Wildcard.UNQUOTED)] if quote else [(Wildcard.TOKENS,)]
-        )
-        if any(category in each.right for each in productions):
-            productions += [Production(category, right) for right in rights]
+        if category not in used:
+            continue
+        if quote:
+            productions.append(Production(category, (Wildcard.UNQUOTED,)))
+            productions.append(Production(category, (category, Wildcard.UNQUOTED)))
+        else:
+            productions.append(Production(category, (Wildcard.TOKENS,)))
     return TargetGrammar(tuple(productions))
 
 
@@ -119,6 +111,6 @@ def _with_slot_categories(target_grammar: TargetGrammar, slots: Iterable[str]) -
     """The productions with a category in the place of each slot."""
     categories: dict[TargetSymbol, TargetSymbol] = {slot: Category(slot) for slot in slots}
     return [
-        Production(each.left, tuple(categories.get(symbol, symbol) for symbol in each.right))
-        for each in target_grammar.productions
+        Production(production.left, substitute(production.right, categories))
+        for production in target_grammar.productions
     ]

@@ -166,7 +166,7 @@ def pattern_matches(text: str, code: str, kinds: frozenset[str]) -> list[tuple[s
     starts = [match.start() for match in beginning.finditer(text)]
     if not starts:
         return []
-    matches: list[tuple[str, re.Match[str]]] = []
+    matches = []
     for kind, pattern in patterns:
         end = 0
         for start in starts:
@@ -199,8 +199,8 @@ def value_patterns(
     def expand(pattern: str) -> str:
         return _NAMED_PATTERN.sub(lambda match: expand(named[match[1]]), pattern)
 
-    patterns: list[tuple[str, re.Pattern[str]]] = []
-    beginnings: list[str] = []
+    patterns = []
+    beginnings = []
     for kind, expressions in language.patterns.items():
         if kind in kinds:
             for expression in expressions:
@@ -241,7 +241,7 @@ def _number_words(
     words: Sequence[str], code: str, blocked: Collection[str] = ()
 ) -> Iterator[_Number]:
     """The numbers that are written in words, of which the blocked ones are none."""
-    tokens: list[_Word] = []
+    tokens = []
     before = ""
     for word in words:
         tokens.append(_Word(word, word in blocked or f"{before} {word}" in blocked))
@@ -268,7 +268,7 @@ _SCALE_WORDS = ("hundred", "thousand", "million", "billion", "milliarde")
 def _numbers(words: Sequence[str], code: str) -> list[_Number]:
     """Numbers from left to right, none overlapping another; then ordinals that are words, too."""
     language = LANGUAGES[code]
-    numbers: dict[int, _Number] = {}
+    numbers = {}
     # Numbers in digits.
     for at, word in enumerate(words):
         if word[-1:].isdigit() or word[:1].isdigit() or word[1:2].isdigit():
@@ -368,7 +368,7 @@ def _in_digits(
     for number in numbers:
         if number.value >= 0 and words[number.end - 1] not in kept_words:
             starting[number.start] = number
-    pieces: list[str] = []
+    pieces = []
     first_words = [0]
     while first_words[-1] < len(words):
         at = first_words[-1]
@@ -497,7 +497,7 @@ _FRACTIONS = {"half": "0.5", "quarter": "0.25", "three_quarters": "0.75", "one_a
 
 
 def _duration(groups: Groups, language: LanguagePatterns, today: date | None) -> Fields | None:
-    amounts: list[tuple[Decimal, str]] = []
+    amounts = []
     for number in ("", "2", "3"):
         word, said = groups[f"unit{number}"], groups[f"count{number}"]
         for unit, spellings in language.units.items():
