@@ -26,10 +26,9 @@ from nqg.preprocessing.preprocessor import Preprocessor
 from nqg.preprocessing.training_text import TrainingText, fit_text
 from nqg.slots.delexicalize import relexicalize_rules
 from nqg.slots.fit import fit_slots
-from nqg.slots.gazetteer import Gazetteer, read_gazetteer, write_gazetteer
 from nqg.slots.instantiate import encoder_tokens, instantiate_slots, mentions_of
 from nqg.slots.matcher import SlotMatcher
-from nqg.slots.slot import Slot
+from nqg.slots.slot import Gazetteer, Slot, read_gazetteer, write_gazetteer
 from nqg.text.sentences import SentenceTokenizer, TokenizedSentence
 from nqg.types.inference import infer_target_grammar
 

@@ -38,9 +38,8 @@ from nqg.pipeline.settings import TrainSettings
 from nqg.seq2seq.settings import FineTuningSettings
 from nqg.settings_reader import read_toml
 from nqg.slots.fit import fit_slots
-from nqg.slots.gazetteer import column_values, read_gazetteer
 from nqg.slots.matcher import SlotMatcher
-from nqg.slots.slot import read_slots
+from nqg.slots.slot import column_values, read_gazetteer, read_slots
 from nqg.sql.database import Database
 from nqg.sql.names import named_aliases, numbered_aliases, sql_problem
 from nqg.sql.programs import SqlPrograms

@@ -17,7 +17,7 @@ from nqg.files import LONGEST_LINE, strict_json
 from nqg.induction.search_log import SETTINGS_MARK, settings_in_comments
 from nqg.paper.download import Cache, RemoteFile
 from nqg.paper.geoquery import read_corpus
-from nqg.slots.gazetteer import column_values, read_gazetteer
+from nqg.slots.slot import column_values, read_gazetteer
 from nqg.sql.schema import read_database
 
 NO_NAMES = {"NUL": "geo\0.sqlite", "too long": "x" * 300}

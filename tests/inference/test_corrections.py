@@ -38,10 +38,9 @@ from nqg.model.confidence import (
 )
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from nqg.pipeline.parser import fit_parser
-from nqg.slots.gazetteer import Gazetteer
 from nqg.slots.instantiate import unknown_places
 from nqg.slots.matcher import SlotMatcher
-from nqg.slots.slot import Slot
+from nqg.slots.slot import Gazetteer, Slot
 from nqg.text.sentences import AS_IS, TokenizedSentence
 from oracles import edit_distance
 from typed_commands import typed

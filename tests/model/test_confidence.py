@@ -34,7 +34,7 @@ from nqg.model.confidence import (
     rule_pairs,
     value_contexts,
 )
-from nqg.slots.mention import Mention
+from nqg.slots.matcher import Mention
 from oracles import expected_by_walks
 
 GRAMMAR = Grammar.parse("""

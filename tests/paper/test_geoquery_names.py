@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from geobase_rows import geobase_of
 from nqg.paper.geobase import read_geobase
 from nqg.paper.geoquery import EntityNames, entity_of, words
-from nqg.slots.mention import longest_spans
+from nqg.slots.matcher import longest_spans
 
 NAMES = EntityNames.of(
     geobase_of(

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqg.slots.delexicalize import DelexicalizedPair, delexicalize
-from nqg.slots.mention import Mention, Tokens, longest_spans
+from nqg.slots.matcher import Mention, Tokens, longest_spans
 
 
 def shown(source: str, target: str, *mentions: Mention) -> tuple[str, str]:

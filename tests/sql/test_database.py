@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from sqlalchemy import URL, create_engine
 
 from nqg.errors import FormatError, NqgError
-from nqg.slots.gazetteer import column_values
+from nqg.slots.slot import column_values
 from nqg.sql.database import FUNCTIONS, Database, QueryError, Rows, UrlDatabase
 from nqg.sql.database_url import connected
 from nqg.sql.execution import is_ordered, same_result

@@ -26,7 +26,7 @@ from nqg.inference.gaps import Gaps, explained, gaps
 from nqg.inference.parser import Parser
 from nqg.model.confidence import rule_pairs
 from nqg.preprocessing.training_text import tokenized
-from nqg.slots.gazetteer import Tokenize
+from nqg.slots.slot import Tokenize
 
 LAST_SENTENCES = 20_000  # sentences of a log that are looked at: its last ones
 LINES_PER_SENTENCE = 10  # that are looked at for each of them, because most may be known already

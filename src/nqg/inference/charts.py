@@ -14,7 +14,7 @@ from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import NO_CHILD, Hypergraph
 from nqg.grammar.ragged import offsets_from_lengths
 from nqg.slots.instantiate import SlotInstances, instantiate_slots
-from nqg.slots.mention import Mention, Sentence, words_of
+from nqg.slots.matcher import Mention, Sentence, words_of
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ from nqg.model.spans import SpanTable, anchors
 from nqg.model.subwords import Subwords, collate, tokenize
 from nqg.model_folder import pretrained, push_to_hub
 from nqg.slots.instantiate import SlotInstances, encoder_tokens, mentions_of
-from nqg.slots.mention import Mention
+from nqg.slots.matcher import Mention
 from nqg.text.sentences import TokenizedSentence
 from nqg.training.processes import best_device
 from nqg.types.target_grammar import TargetGrammar

@@ -55,7 +55,7 @@ from nqg.grammar.arrays import FloatArray
 from nqg.grammar.derivation import Derivation
 from nqg.grammar.grammar import Grammar, Rule, SlotInstance
 from nqg.settings_reader import read_dataclass
-from nqg.slots.mention import Mention
+from nqg.slots.matcher import Mention
 
 CONFIDENCE_FILE = "confidence.json"  # in a model folder
 MOST_COUNT = 1 << 53  # of a pair: more is not a number of examples, and too much for arithmetic

@@ -31,8 +31,8 @@ from nqg.paper.funql import (
 )
 from nqg.paper.geobase import Geobase, read_geobase
 from nqg.slots.delexicalize import delexicalize
-from nqg.slots.gazetteer import Gazetteer
-from nqg.slots.mention import Mention
+from nqg.slots.matcher import Mention
+from nqg.slots.slot import Gazetteer
 
 SENTENCE = ("nl", "en")
 PROGRAM = ("mrl", "geo-funql")

@@ -19,8 +19,7 @@ from nqg.errors import SettingsError
 from nqg.files import read_json, write_text
 from nqg.settings_reader import read_dataclass
 from nqg.slots.delexicalize import DelexicalizedPair, delexicalize_pairs
-from nqg.slots.matcher import SlotMatcher
-from nqg.slots.mention import Mention
+from nqg.slots.matcher import Mention, SlotMatcher
 from nqg.text.programs import ProgramTokenizer
 from nqg.text.sentences import AS_IS, SentenceTokenizer, Token, TokenizedSentence, strip_politeness
 

@@ -14,11 +14,12 @@ from itertools import chain
 from typing import TypeVar
 
 from nqg.grammar.grammar import SLOT, NonTerminal, Rule, Symbol
-from nqg.slots.matcher import SlotMatcher, as_tokenized
-from nqg.slots.mention import (
+from nqg.slots.matcher import (
     Mention,
     Sentence,
+    SlotMatcher,
     Tokens,
+    as_tokenized,
     find_tokens,
     is_word,
     longest_spans,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,10 +18,18 @@ from nqg.slots.delexicalize import (
     literals,
     quoted_texts,
 )
-from nqg.slots.matcher import SlotMatcher, TokenizeValue, as_tokenized, split_on_spaces
-from nqg.slots.mention import Tokens, find_tokens, spans_like, words_of
+from nqg.slots.matcher import (
+    SlotMatcher,
+    TokenizeValue,
+    Tokens,
+    as_tokenized,
+    find_tokens,
+    spans_like,
+    split_on_spaces,
+    words_of,
+)
 from nqg.slots.slot import BUILT_IN, WORD_FORMS, Slot, is_slot_name
-from nqg.slots.values import HALVES_OF_DAY, LANGUAGES, Fields, format_value
+from nqg.slots.values import LANGUAGES, Fields, format_value
 from nqg.text.brackets import QUOTATION_MARKS, QUOTES
 from nqg.text.sentences import TokenizedSentence
 
@@ -249,8 +258,7 @@ def _forms(slot: Slot, occurrences: Sequence[Occurrence]) -> tuple[str, ...]:
     # day, a day of the week without a date.
     completed = dict.fromkeys(forms or slot.possible_forms[:1])
     for form in list(completed):
-        for half in HALVES_OF_DAY:
-            completed.setdefault(form.replace(half, ""))
+        completed.setdefault(re.sub(r"\{ ?(am|AM|a_m)\}", "", form))
         code = form[-3:-1]
         if code in LANGUAGES and form.startswith(("{weekday", "{day")):
             completed |= {f"{{weekday_{code}}}": None, f"{{day_{code}}}": None}

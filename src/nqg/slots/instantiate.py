@@ -32,10 +32,10 @@ from nqg.grammar.encoding import (
 from nqg.grammar.grammar import SLOT, Grammar, Rule, SlotInstance
 from nqg.grammar.hypergraph import Hypergraph
 from nqg.grammar.ragged import Ragged, offsets_from_lengths
-from nqg.slots.matcher import SlotMatcher
-from nqg.slots.mention import (
+from nqg.slots.matcher import (
     Mention,
     Sentence,
+    SlotMatcher,
     fill_slot,
     longest_spans,
     spans_matching_target,
@@ -153,12 +153,10 @@ class SlotInstances:
         slot = self.grammar.slot_rules[rule].removeprefix(SLOT)
         sentence = self._sentence_of(token)
         start = token - self._first_words.item(sentence)
-        value = self._text_value(sentence, slot, start, start + length)
-        return sentence, Mention(start, start + length, slot, value), rule
-
-    def _text_value(self, sentence: int, slot: str, start: int, end: int) -> tuple[str, ...]:
+        span = start, start + length
         assert self.slots is not None, "there is free text"
-        return self.slots.text_value(self.sentences[sentence], slot, start, end)
+        value = self.slots.text_value(self.sentences[sentence], slot, *span)
+        return sentence, Mention(*span, slot, value), rule
 
     def with_meanings(self, graph: Hypergraph, targets: Sequence[Tokens]) -> EncodedGrammar:
         """The encoded grammar with the tokens of those values of a graph that its targets can have."""
@@ -179,7 +177,8 @@ class SlotInstances:
             first_row = free_text_row(values.texts, len(slots), word, end - start, 0)
             for group, slot in enumerate(slots, start=len(values.rules)):
                 rows.append(first_row + group)
-                meanings.append(self._text_value(sentence, slot, start, end))
+                text = self.slots.text_value(self.sentences[sentence], slot, start, end)
+                meanings.append(text)
         words = self._first_words.item(-1)
         size = len(values.rules) + free_text_row(values.texts, len(slots), words, 1, 0)
         vocabulary = ChainMap(more, encoded.vocabulary)  # type: ignore[arg-type]  # never written to

@@ -11,17 +11,17 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import accumulate, chain, groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
+from unicodedata import normalize
 
 import regex
 
 from nqg.errors import FormatError, LimitExceeded, UnknownName
 from nqg.settings_reader import read_dataclass
-from nqg.slots.gazetteer import read_gazetteer, write_gazetteer
-from nqg.slots.mention import Mention, Sentence, Tokens, words_of
-from nqg.slots.slot import Slot
+from nqg.slots.slot import Slot, read_gazetteer, write_gazetteer
 from nqg.slots.values import FORMS, LANGUAGES, Fields, value_readings
 from nqg.text.brackets import QUOTATION_MARKS, QUOTES
 from nqg.text.programs import STRUCTURE
@@ -32,7 +32,33 @@ REGEX_SECONDS = 0.05
 MAX_QUOTED_WORDS = 100
 MAX_COMPARED_NAMES = 100_000
 
+Tokens = tuple[str, ...]
+Sentence = Sequence[str] | TokenizedSentence
 TokenizeValue = Callable[[str, str], Sequence[str]]
+S = TypeVar("S")
+
+
+class Mention(NamedTuple):
+    """Words `start` to `end` (exclusive) that may be read as a value of a slot.
+
+    `value` is what a program writes for them.
+    """
+
+    start: int
+    end: int
+    slot: str
+    value: Tokens
+
+    @property
+    def token(self) -> str:
+        """The terminal that stands for the slot."""
+        return f"@{self.slot}"
+
+
+def words_of(sentence: Sentence) -> Tokens:
+    if isinstance(sentence, TokenizedSentence):
+        return sentence.words
+    return tuple(sentence)
 
 
 def split_on_spaces(value: str, quote: str) -> Tokens:
@@ -78,11 +104,12 @@ class SlotMatcher:
     @cached_property
     def same_texts(self) -> dict[str, str]:
         """For every slot of free text the first that has the same forms in the same quotes."""
-        firsts: dict[tuple[tuple[str, ...], str], str] = {}
         same = {}
-        for slot in self.text_slots:
-            same[slot.name] = firsts.setdefault((slot.forms, slot.quote), slot.name)
-        return same
+        for slot in reversed(self.text_slots):
+            for later in self.text_slots:
+                if (later.forms, later.quote) == (slot.forms, slot.quote):
+                    same[later.name] = slot.name
+        return {name: same[name] for name in self.free_text}
 
     @property
     def quotes(self) -> dict[str, str]:
@@ -170,27 +197,15 @@ class SlotMatcher:
     ) -> SlotMatcher:
         """The matcher that knows the mentions of these sentences by their words alone.
 
-        Where words were written in several ways, what is free text in all but the first of these
-        is among the mentions.
+        Where words were written in several ways, free text is what the first of these has.
         """
+        by_words = defaultdict[Tokens, set[Mention]](set)
         originals: dict[Tokens, TokenizedSentence] = {}
-        by_words = defaultdict[Tokens, dict[Mention, None]](dict)
-        for sentence, mentions in zip(sentences, found, strict=True):
-            first = originals.setdefault(sentence.words, sentence)
-            more = set(mentions)
-            if sentence.raw != first.raw:
-                more |= set(self.free_texts(sentence)).difference(self.free_texts(first))
-            by_words[sentence.words].update(dict.fromkeys(sorted(more)))
-        mentions_of = {words: tuple(mentions) for words, mentions in by_words.items()}
-        return replace(self, known=mentions_of, originals=originals)
-
-    def free_texts(self, sentence: TokenizedSentence) -> Iterator[Mention]:
-        """Every run of words as all that it may be as free text."""
-        count = len(sentence.tokens)
-        for slot, length in self.free_text.items():
-            for start in range(count):
-                for end in range(start + 1, min(start + length, count) + 1):
-                    yield Mention(start, end, slot, self.text_value(sentence, slot, start, end))
+        for sentence, mentions in zip(sentences, found):
+            by_words[sentence.words].update(mentions)
+            originals.setdefault(sentence.words, sentence)
+        known = {words: tuple(sorted(mentions)) for words, mentions in by_words.items()}
+        return replace(self, known=known, originals=originals)
 
     def is_safely_quoted(self, slot: str, value: Sequence[str], quote: str) -> bool:
         """Whether a value cannot end the quotes around it or, without any, the argument that it is.
@@ -305,3 +320,94 @@ def _quoted_spans(sentence: TokenizedSentence) -> Iterator[tuple[int, int, Field
                 if inside:
                     yield start, end, {"verbatim": inside}
                 break
+
+
+# Spans of words, and words like values
+
+
+def longest_spans(mentions: Iterable[Mention]) -> list[tuple[Mention, ...]]:
+    """The mentions of the longest spans, grouped by span, in the order of the sentence.
+
+    No span overlaps another.
+    """
+
+    def longest_first(mention: Mention) -> tuple[int, int]:
+        return mention.start - mention.end, mention.start
+
+    groups = []
+    covered: set[int] = set()
+    for _, group in groupby(sorted(mentions, key=longest_first), longest_first):
+        readings = tuple(group)
+        span = range(readings[0].start, readings[0].end)
+        if covered.isdisjoint(span):
+            covered.update(span)
+            groups.append(readings)
+    return sorted(groups, key=lambda readings: readings[0].start)
+
+
+def find_tokens(value: Tokens, target: Tokens, start: int = 0) -> int | None:
+    """Where `value` first stands in `target`, from `start` on."""
+    if value:
+        for at in range(start, len(target)):
+            if target[at] == value[0] and target[at : at + len(value)] == value:
+                return at
+    return None
+
+
+def fill_slot(symbols: Iterable[S], slot: str, value: Tokens) -> tuple[S | str, ...]:
+    """Symbols with a value in the place of a slot's terminal."""
+    runs = (value if symbol == slot else (symbol,) for symbol in symbols)
+    return tuple(chain.from_iterable(runs))
+
+
+def is_word(token: str) -> bool:
+    return any(map(str.isalnum, token))
+
+
+@lru_cache(1 << 16)
+def letters_of(text: str) -> str:
+    """The letters and digits of a text, whatever their casing, without accents.
+
+    >>> letters_of("Café n° 2")
+    'cafen2'
+    """
+    return "".join(filter(str.isalnum, normalize("NFKD", text.casefold())))
+
+
+def spans_like(
+    words: Sequence[str], value: Sequence[str], max_length: int
+) -> Iterator[tuple[int, int]]:
+    """Where words have the letters and digits of a value.
+
+    >>> list(spans_like(("a", "hip-hop", "song"), ("Hip", "-", "Hop"), 2))
+    [(1, 2)]
+    """
+    for start, end in spans_matching_target(words, ["".join(value)], max_length):
+        if any(map(letters_of, words[start:end])):
+            yield start, end
+
+
+def spans_matching_target(
+    words: Sequence[str], target: Sequence[str], max_length: int
+) -> Iterator[tuple[int, int]]:
+    """Where at most so many words have the letters of some consecutive tokens of a target.
+
+    >>> list(spans_matching_target(("play", "hip-hop", "now"), ("song", "=", "Hip", "-", "Hop"), 2))
+    [(1, 2)]
+    """
+    letters = list(map(letters_of, words))
+    target_letters = list(map(letters_of, target))
+    text = "".join(target_letters)
+    token_ends = {*accumulate(map(len, target_letters), initial=0)}
+    for start in range(len(letters)):
+        run = ""
+        for end in range(start + 1, min(start + max_length, len(letters)) + 1):
+            run += letters[end - 1]
+            at = text.find(run)
+            if at < 0:
+                # Longer runs are not in the target, either.
+                break
+            while at >= 0 and not (at in token_ends and at + len(run) in token_ends):
+                at = text.find(run, at + 1)
+            if at >= 0:
+                yield start, end

@@ -1,8 +1,14 @@
-"""A slot: a kind of value (number, time, the names of a gazetteer, …), and its forms in programs."""
+"""A slot: a kind of value (number, time, the names of a gazetteer, …), and its forms in programs.
+
+A gazetteer has names as sentences write them, and the values that they stand for. It is a
+dictionary of names and, for every first word, the number of words of the longest name that begins
+with it: a sentence costs a few look-ups per word, however many names there are. Names match
+whatever their casing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -11,10 +17,10 @@ from typing import Any, Literal
 
 import regex
 
-from nqg.errors import FormatError, UnknownName
-from nqg.files import is_url
+from nqg.errors import FormatError, SettingsError, UnknownName
+from nqg.extensions import load_extension
+from nqg.files import is_url, numbered_lines, write_text
 from nqg.settings_reader import read_dataclass
-from nqg.slots.gazetteer import Gazetteer, Tokenize, column_values, read_gazetteer
 from nqg.slots.values import FORMS, Fields, format_value, is_form
 
 Kind = Literal[
@@ -37,22 +43,48 @@ LISTED_FORMS = ("{value}", "{lower_value}", "{lower}", "{verbatim}")
 MAX_REPEATS = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class SlotTable:
-    """A slot in a settings file.
+Tokenize = Callable[[str], Sequence[str]]
 
-    It has exactly one of `kind`, `regex`, `gazetteer` (the path of a file), `column` (written
-    `table.column`, with the path or the URL of a `database`) and `text` (how many words free text
-    may have). `form` says how programs write a value, if that is not to be learned.
+
+@dataclass(frozen=True, slots=True)
+class Gazetteer:
+    """Values by name; a name is its words in lower case with a space between them.
+
+    `longest` has the number of words of the longest name, by its first word.
     """
 
-    kind: str | None = None
-    regex: str | None = None
-    gazetteer: str | None = None
-    column: str | None = None
-    database: str | None = None
-    text: int | None = None
-    form: str | None = None
+    values: dict[str, str]
+    longest: dict[str, int] = field(repr=False)
+
+    @classmethod
+    def of(cls, names: Iterable[tuple[str, str]], tokenize: Tokenize = str.split) -> Gazetteer:
+        """Pairs of name and value as a gazetteer; the first value of a name counts.
+
+        >>> cities = Gazetteer.of([("New York", "nyc"), ("Big Apple", "nyc"), ("York", "york")])
+        >>> list(cities.matches(("from", "new", "york")))
+        [(1, 3, 'nyc'), (2, 3, 'york')]
+        """
+        values = {}
+        longest: dict[str, int] = {}
+        for name, value in names:
+            name = name.casefold()
+            # Letters and spaces are the same words to every tokenizer, and most names.
+            is_plain = name.isascii() and name.replace(" ", "").isalpha()
+            words = name.split() if is_plain else tokenize(name)
+            key = " ".join(words)
+            if key and key not in values:
+                values[key] = value
+                longest[words[0]] = max(longest.get(words[0], 0), len(words))
+        return cls(values, longest)
+
+    def matches(self, words: Sequence[str]) -> Iterator[tuple[int, int, str]]:
+        """Start, end and value of every name among words in lower case."""
+        for start, word in enumerate(words):
+            last_end = min(start + self.longest.get(word, 0), len(words))
+            for end in range(start + 1, last_end + 1):
+                value = self.values.get(" ".join(words[start:end]))
+                if value is not None:
+                    yield start, end, value
 
 
 @dataclass(frozen=True)
@@ -100,8 +132,29 @@ class Slot:
         return FORMS.get(self.kind, WORD_FORMS)
 
     def write(self, fields: Fields) -> str | None:
-        texts = (format_value(form, fields) for form in self.forms)
-        return next((text for text in texts if text is not None), None)
+        for form in self.forms:
+            text = format_value(form, fields)
+            if text is not None:
+                return text
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class SlotTable:
+    """A slot in a settings file.
+
+    It has exactly one of `kind`, `regex`, `gazetteer` (the path of a file), `column` (written
+    `table.column`, with the path or the URL of a `database`) and `text` (how many words free text
+    may have). `form` says how programs write a value, if that is not to be learned.
+    """
+
+    kind: str | None = None
+    regex: str | None = None
+    gazetteer: str | None = None
+    column: str | None = None
+    database: str | None = None
+    text: int | None = None
+    form: str | None = None
 
 
 def read_slots(
@@ -159,3 +212,41 @@ def _read_slot(name: str, table: SlotTable, folder: Path, tokenize: Tokenize) ->
     kind: Kind = table.kind or sources[0]  # type: ignore[assignment]  # both were checked
     forms = (table.form,) if table.form else ()
     return Slot(name, kind, forms, "", table.regex, table.text, names)
+
+
+def read_gazetteer(path: Path, tokenize: Tokenize = str.split) -> Gazetteer:
+    """The names of a file, one a line: `alias<TAB>value`, or a name that is its own value."""
+    gazetteer = Gazetteer.of(_names_in(path), tokenize)
+    if not gazetteer.values:
+        raise FormatError("found no name, expected 'name' or 'alias<TAB>value' on every line", path)
+    return gazetteer
+
+
+def _names_in(path: Path) -> Iterator[tuple[str, str]]:
+    for place, line in numbered_lines(path):
+        if not line.strip():
+            continue
+        columns = line.split("\t")
+        expected = "expected 'name' or 'alias<TAB>value'"
+        if len(columns) > 2:
+            raise FormatError(f"{expected}, found {len(columns)} columns", place)
+        if not all(column.strip() for column in columns):
+            raise FormatError(f"{expected}, found {line!r:.80}", place)
+        yield columns[0], columns[-1].strip()
+
+
+def write_gazetteer(path: Path, gazetteer: Gazetteer) -> None:
+    """Write the names as `read_gazetteer` reads them without a tokenizer."""
+    write_text(path, "".join(f"{name}\t{value}\n" for name, value in gazetteer.values.items()))
+
+
+def column_values(database: Path | str, column: str, tokenize: Tokenize = str.split) -> Gazetteer:
+    """The distinct values of a column, `table.column` in any casing.
+
+    The database is an SQLite file, or what a URL names.
+    """
+    table, _, name = column.partition(".")
+    if not table or not name:
+        raise SettingsError(f"expected 'table.column' as the column of a slot, found '{column}'")
+    values = load_extension("nqg.sql.schema:distinct_values")(database, table, name)
+    return Gazetteer.of(zip(values, values), tokenize)

@@ -7,8 +7,7 @@ from itertools import chain, combinations
 
 from nqg.grammar.grammar import SLOT, Symbols
 from nqg.slots.delexicalize import slot_of, substitute
-from nqg.slots.matcher import SlotMatcher
-from nqg.slots.mention import fill_slot
+from nqg.slots.matcher import SlotMatcher, fill_slot
 from nqg.text.brackets import QUOTES
 from nqg.types.target_grammar import Category, Production, TargetGrammar, TargetSymbol, Wildcard
 

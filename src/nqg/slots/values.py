@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
 from functools import cache, lru_cache
-from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
-from text_to_num import find_numbers
+from text_to_num import Token, find_numbers
 
 from nqg.settings_reader import read_toml
 
@@ -45,6 +44,8 @@ class LanguagePatterns:
     months: Sequence[str]
     weekdays: Sequence[str]
     days: Mapping[str, int]
+    before: Mapping[str, int]
+    counts: Mapping[str, int]
     units: Mapping[str, str]
     minus: Sequence[str]
     kept_words: Sequence[str]
@@ -54,55 +55,12 @@ class LanguagePatterns:
 
 
 _TABLES = read_toml(Path(__file__).with_name("languages.toml"))
-_SHARED_PATTERNS = _TABLES.pop("shared")
+_SHARED_PATTERNS: Mapping[str, str] = _TABLES.pop("shared")
+_FORMS: Mapping[str, Sequence[str]] = _TABLES.pop("forms")
 LANGUAGES = {code: LanguagePatterns(**table) for code, table in _TABLES.items()}
 
-HALVES_OF_DAY = ("{ am}", "{am}", "{ AM}", "{AM}", "{ a_m}")
-_DATES = ("{month_en} {d}", "{Month_en} {d}", "{d} {month_en}")
-_DAYS = ("{weekday_en}", "{Weekday_en}", "{day_en}", *_DATES)
-_AS_SAID = ("{lower}", "{verbatim}")
 # Forms from the likeliest to the rarest: of those that explain as many programs the first is used.
-FORMS: Mapping[str, tuple[str, ...]] = {
-    "number": ("{number}", "{decimal}", "{fraction}", "{grouped}", *_AS_SAID),
-    "ordinal": ("{number}", "{number}{suffix}", "{index}", *_AS_SAID),
-    "time": (
-        *("{h12}:{m:02}" + half for half in HALVES_OF_DAY),
-        *("{short12}" + half for half in HALVES_OF_DAY),
-        *("{h12:02}:{m:02}" + half for half in HALVES_OF_DAY),
-        "{h24}:{m:02}",
-        "{h24:02}:{m:02}",
-        "{h24:02}:{m:02}:{s:02}",
-        "{h24:02}{m:02}",
-        "{h24}.{m:02}",
-        "{h24}",
-        "{h}:{m:02}",
-        "{h:02}:{m:02}",
-        "{short}",
-        *_AS_SAID,
-    ),
-    "date": (
-        "{iso}",
-        "{month:02}-{d:02}",
-        "{month}/{d}",
-        "{month}/{d}/{y}",
-        "{d:02}.{month:02}.{y}",
-        "{d}.{month}.",
-        "{d}.{month}.{y}",
-        *(form.replace("_en", f"_{code}") for code in LANGUAGES for form in _DAYS),
-        "{month_en} {d}{suffix}",
-        "{resolved}",
-        *_AS_SAID,
-    ),
-    "duration": (
-        "{iso}",
-        "{seconds}",
-        "{minutes}",
-        "{hours}",
-        "{count} {unit}",
-        "{count}{letter}",
-        *_AS_SAID,
-    ),
-}
+FORMS = {kind: tuple(forms) for kind, forms in _FORMS.items()}
 
 _FORM = re.compile(r"(?:[^{}]|\{ ?[A-Za-z]\w*(?::02)?\})+")
 
@@ -143,15 +101,10 @@ def value_readings(
         if reading.kind in kinds:
             yield reading
     # Patterns read a text in which numbers are digits.
-    pieces, first_words = _in_digits(words, numbers, language.kept_words)
-    matches = pattern_matches(" ".join(pieces), code, kinds)
-    if not matches:
-        return
-    offsets = accumulate((len(piece) + 1 for piece in pieces), initial=0)
-    word_at = dict(zip(offsets, first_words, strict=True))
-    for kind, match in matches:
+    text, word_at = _in_digits(words, numbers, language.kept_words)
+    for kind, match in pattern_matches(text, code, kinds):
         start = word_at.get(match.start())
-        # A space stands before the next piece.
+        # A space stands before the next word.
         end = word_at.get(match.end() + 1)
         if start is not None and end is not None:
             groups = defaultdict(str, match.groupdict(""))
@@ -221,20 +174,14 @@ class _Number(NamedTuple):
     is_ordinal: bool = False
 
 
-class _Word(NamedTuple):
+@dataclass
+class _Word(Token):  # type: ignore[misc]  # text2num has no types
     """A word as text2num asks for it."""
 
     word: str
-    is_blocked: bool
 
     def text(self) -> str:
         return self.word
-
-    def nt_separated(self, previous: _Word) -> bool:
-        return False
-
-    def not_a_number_part(self) -> bool:
-        return self.is_blocked
 
 
 def _number_words(
@@ -244,7 +191,8 @@ def _number_words(
     tokens = []
     before = ""
     for word in words:
-        tokens.append(_Word(word, word in blocked or f"{before} {word}" in blocked))
+        is_blocked = word in blocked or f"{before} {word}" in blocked
+        tokens.append(_Word("-" if is_blocked else word))
         before = word
     for match in find_numbers(tokens, code, 0.0):
         value = Decimal(int(match.value))
@@ -271,13 +219,12 @@ def _numbers(words: Sequence[str], code: str) -> list[_Number]:
     numbers = {}
     # Numbers in digits.
     for at, word in enumerate(words):
-        if word[-1:].isdigit() or word[:1].isdigit() or word[1:2].isdigit():
-            match = _DIGITS.fullmatch(word)
-            value = _decimal(match[2], language.decimal_mark) if match else None
-            if match and value is not None:
-                if match[1] == "-":
-                    value = -value
-                numbers[at] = _Number(at, at + 1, value, match[3] is not None)
+        match = _DIGITS.fullmatch(word)
+        value = _decimal(match[2], language.decimal_mark) if match else None
+        if match and value is not None:
+            if match[1] == "-":
+                value = -value
+            numbers[at] = _Number(at, at + 1, value, match[3] is not None)
     # Numbers in words.
     if any(_is_number_word(word, code) for word in words):
         for number in _number_words(words, code, [*language.kept_words, *language.not_numbers]):
@@ -358,29 +305,30 @@ def _suffix(number: int) -> str:
 
 def _in_digits(
     words: Sequence[str], numbers: Sequence[_Number], kept_words: Collection[str] = ()
-) -> tuple[list[str], list[int]]:
-    """Words with numbers as digits; and the first word of each piece, with one more for the end.
+) -> tuple[str, dict[int, int]]:
+    """Words with numbers as digits and a space behind each, and which word begins at an offset.
 
     >>> _in_digits(("half", "past", "twenty", "one"), [_Number(2, 4, Decimal(21))])
-    (['half', 'past', '21'], [0, 1, 2, 4])
+    ('half past 21 ', {0: 0, 5: 1, 10: 2, 13: 4})
     """
     starting = {}
     for number in numbers:
         if number.value >= 0 and words[number.end - 1] not in kept_words:
             starting[number.start] = number
-    pieces = []
-    first_words = [0]
-    while first_words[-1] < len(words):
-        at = first_words[-1]
-        piece, end = words[at], at + 1
+    text = ""
+    at = 0
+    word_at = {0: 0}
+    while at < len(words):
+        word, end = words[at], at + 1
         spoken = starting.get(at)
-        if spoken and (spoken.end > end or piece.isalpha() or spoken.is_ordinal):
-            piece, end = _plain(spoken.value), spoken.end
+        if spoken and (spoken.end > end or word.isalpha() or spoken.is_ordinal):
+            word, end = _plain(spoken.value), spoken.end
             if spoken.is_ordinal:
-                piece += "th"
-        pieces.append(piece)
-        first_words.append(end)
-    return pieces, first_words
+                word += "th"
+        text += f"{word} "
+        at = end
+        word_at[len(text)] = at
+    return text, word_at
 
 
 # Times, dates and durations: from the groups of a match ("" for those without one) to fields
@@ -402,7 +350,7 @@ def _time(groups: Groups, language: LanguagePatterns, today: date | None) -> Fie
     before = groups["before"].strip()
     total = hour * 60 + int(groups["m"] or 0)
     total += -minutes if groups["to"] else minutes
-    total -= {"halb": 30, "viertel": 45, "dreiviertel": 15}.get(before, 0)
+    total -= language.before.get(before, 0)
     if total < 60 and hour <= 12 and (before or part):
         # "Quarter to one" is after noon.
         total += 12 * 60
@@ -432,7 +380,8 @@ def _date(groups: Groups, language: LanguagePatterns, today: date | None) -> Fie
     fields: Fields = {}
     resolved: date | None = None
     if groups["month"]:
-        month = _month_number(groups["month"], language)
+        name = groups["month"]
+        month = int(name) if name.isdigit() else _position(name, language.months) + 1
         fields |= {"month": month, **_names("month", month - 1)}
         day, year = int(groups["d"] or 0), int(groups["y"] or 0)
         if day:
@@ -471,10 +420,6 @@ def _date(groups: Groups, language: LanguagePatterns, today: date | None) -> Fie
     return fields
 
 
-def _month_number(month: str, language: LanguagePatterns) -> int:
-    return int(month) if month.isdigit() else _position(month, language.months) + 1
-
-
 def _position(word: str, names: Sequence[str]) -> int:
     return next(at for at, spellings in enumerate(names) if word in spellings.split("|"))
 
@@ -491,8 +436,6 @@ def _names(field: str, position: int) -> Fields:
 
 _SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400, "w": 604800}
 _ENGLISH_UNITS = {"s": "second", "min": "minute", "h": "hour", "d": "day", "w": "week"}
-# The words stand in front of `einhalb`. Any other word that counts is an article, and counts 1.
-_COUNTS = {"": 0, "zwei": 2, "drei": 3, "vier": 4, "fünf": 5, "sechs": 6}
 _FRACTIONS = {"half": "0.5", "quarter": "0.25", "three_quarters": "0.75", "one_and_half": "1.5"}
 
 
@@ -502,8 +445,9 @@ def _duration(groups: Groups, language: LanguagePatterns, today: date | None) ->
         word, said = groups[f"unit{number}"], groups[f"count{number}"]
         for unit, spellings in language.units.items():
             if word in spellings.split("|"):
-                count = Decimal(said) if said[:1].isdigit() else Decimal(_COUNTS.get(said, 1))
-                amounts.append((count, unit))
+                # A word that is not a number is an article.
+                spoken = language.counts.get(said, 1 if said else 0)
+                amounts.append((Decimal(said if said[:1].isdigit() else spoken), unit))
     count, unit = amounts[0]
     for name, fraction in _FRACTIONS.items():
         if groups[name]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nqg.errors import MissingExtra, NqgError
-from nqg.slots.gazetteer import known_name
+from nqg.sql.schema import known_name
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

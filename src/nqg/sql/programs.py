@@ -20,7 +20,7 @@ from typing import ClassVar
 from nqg.errors import FormatError
 from nqg.files import is_url, read_json, write_text
 from nqg.settings_reader import read_dataclass
-from nqg.slots.gazetteer import column_values
+from nqg.slots.slot import column_values
 from nqg.sql.names import AliasStyle, named_aliases, numbered_aliases, qualified_share, sql_problem
 from nqg.sql.schema import Schema
 from nqg.sql.target_grammar import SqlForm, sql_target_grammar

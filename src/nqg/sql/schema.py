@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from nqg.errors import FormatError
+from nqg.errors import FormatError, UnknownName
 from nqg.files import is_url
 
 
@@ -49,77 +50,103 @@ class Schema:
         return " | ".join(f"{table.name} : {' , '.join(table.columns)}" for table in self.tables)
 
 
-def read_database(place: Path | str) -> Schema:
-    """The schema of a SQLite database, which is only read, and called after the file; or of what a URL names."""
-    if is_url(place):
-        return _read_url(str(place))
-    path = Path(place)
-    if not os.path.isfile(
-        path
-    ):  # sqlite3 says of every mistake that it is "unable to open database file"
+@contextmanager
+def _opened(path: Path) -> Iterator[Callable[..., list[tuple[Any, ...]]]]:
+    """A SQLite database, which is only read, as a function from a query to its rows."""
+    # sqlite3 says of every mistake that it is "unable to open database file".
+    if not path.is_file():
         raise FormatError("expected a SQLite database, found no such file", path)
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
-            kinds = "type in ('table', 'view') and name not like 'sqlite\\_%' escape '\\'"
-            names = [
-                name
-                for (name,) in database.execute(
-                    f"select name from sqlite_master where {kinds} order by rowid"
-                )
-            ]
-            columns = {
-                name: database.execute("select name from pragma_table_info(?)", [name]).fetchall()
-                for name in names
-            }
-            fields = '"from", "table", "to"'
-            keys = {
-                name: database.execute(
-                    f"select {fields} from pragma_foreign_key_list(?)", [name]
-                ).fetchall()
-                for name in names
-            }
-    except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter of names that are not UTF-8
-        raise FormatError(
-            f"expected a SQLite database, found a file that cannot be read as one: {error}", path
-        ) from None
-    if not names:
+            yield lambda *query: database.execute(*query).fetchall()
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        # A name that is not UTF-8 cannot be decoded.
+        expected = "expected a SQLite database, found a file that cannot be read as one"
+        raise FormatError(f"{expected}: {error}", path) from None
+
+
+def _tables(fetch: Callable[..., list[tuple[Any, ...]]]) -> dict[str, list[str]]:
+    """The tables and views of a SQLite database, with their columns."""
+    kinds = "type in ('table', 'view') and name not like 'sqlite\\_%' escape '\\'"
+    tables = {}
+    for (name,) in fetch(f"select name from sqlite_master where {kinds} order by rowid"):
+        columns = fetch("select name from pragma_table_info(?)", [name])
+        tables[name] = [column for (column,) in columns]
+    return tables
+
+
+def read_database(database: Path | str) -> Schema:
+    """The schema of a SQLite file, called after the file, or of what a URL names."""
+    if is_url(database):
+        return _read_url(str(database))
+    path = Path(database)
+    keys = []
+    with _opened(path) as fetch:
+        columns = _tables(fetch)
+        for name in columns:
+            for column, table, refers_to in fetch(
+                'select "from", "table", "to" from pragma_foreign_key_list(?)', [name]
+            ):
+                # A reference to the primary key need not name it.
+                if refers_to is not None:
+                    key = f"{name}.{column}".lower(), f"{table}.{refers_to}".lower()
+                    keys.append(ForeignKey(*key))
+    if not columns:
         raise FormatError("expected a SQLite database with at least one table, found none", path)
-    tables = tuple(
-        Table(name.lower(), tuple(column.lower() for (column,) in columns[name])) for name in names
-    )
-    foreign_keys = tuple(
-        ForeignKey(f"{name}.{column}".lower(), f"{other}.{refers_to}".lower())
-        for name in names
-        for column, other, refers_to in keys[name]
-        if refers_to is not None  # the primary key goes without saying
-    )
-    return Schema(path.stem.lower(), tables, foreign_keys)
+    tables = tuple(_table(name, names) for name, names in columns.items())
+    return Schema(path.stem.lower(), tables, tuple(keys))
+
+
+def _table(name: str, columns: Iterable[str]) -> Table:
+    return Table(name.lower(), tuple(map(str.lower, columns)))
+
+
+def distinct_values(database: Path | str, table: str, column: str) -> list[str]:
+    """The distinct values of a column; names match in any casing."""
+    if is_url(database):
+        from nqg.sql.database_url import values_of
+
+        return values_of(str(database), table, column)
+    path = Path(database)
+    with _opened(path) as fetch:
+        tables = _tables(fetch)
+        table = known_name(f"table of {path}", table, tables)
+        column = known_name(f"column of {table} in {path}", column, tables[table])
+        names = [name.replace('"', '""') for name in (column, table)]
+        rows = fetch('select distinct "{}" from "{}" order by 1'.format(*names))
+    return [str(value) for (value,) in rows if value is not None]
+
+
+def known_name(kind: str, name: str, known: Iterable[str]) -> str:
+    """The known name that `name` is in some casing; there must be one."""
+    for candidate in known:
+        if candidate.casefold() == name.casefold():
+            return candidate
+    raise UnknownName(kind, name, known)
 
 
 def _read_url(url: str) -> Schema:
-    """The schema of a database that SQLAlchemy reaches: the tables and views that its user finds without a prefix."""
+    """The schema of a database that SQLAlchemy reaches.
+
+    It has the tables and views that the user of the database can name without a prefix.
+    """
     from nqg.sql.database_url import connected
 
     with connected(url) as connection:
         from sqlalchemy import inspect
 
-        found, name = (
-            inspect(connection),
-            Path(connection.engine.url.database or "database").stem.lower(),
-        )
-        names = [*found.get_table_names(), *found.get_view_names()]
+        inspector = inspect(connection)
+        name = Path(connection.engine.url.database or "database").stem.lower()
+        names = [*inspector.get_table_names(), *inspector.get_view_names()]
         if not names:
             raise FormatError("expected a database with at least one table, found none")
-        tables = tuple(
-            Table(each.lower(), tuple(own["name"].lower() for own in found.get_columns(each)))
-            for each in names
-        )
-        keys = tuple(
-            ForeignKey(f"{each}.{column}".lower(), f"{key['referred_table']}.{other}".lower())
-            for each in names
-            for key in found.get_foreign_keys(each)
-            for column, other in zip(
-                key["constrained_columns"], key["referred_columns"], strict=True
-            )
-        )
-    return Schema(name, tables, keys)
+        tables = []
+        keys = []
+        for table in names:
+            columns = [column["name"] for column in inspector.get_columns(table)]
+            tables.append(_table(table, columns))
+            for key in inspector.get_foreign_keys(table):
+                for column, referred in zip(key["constrained_columns"], key["referred_columns"]):
+                    refers_to = f"{key['referred_table']}.{referred}"
+                    keys.append(ForeignKey(f"{table}.{column}".lower(), refers_to.lower()))
+    return Schema(name, tuple(tables), tuple(keys))
