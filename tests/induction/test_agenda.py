@@ -179,4 +179,4 @@ def test_the_foremost_candidates_include_the_first() -> None:
 def test_an_outcome_forgets_what_has_changed(examples: tuple[int, ...], matters: bool) -> None:
     outcome = DataTerm(np.array([0, 1]), np.ones(2, dtype=np.bool_), np.zeros(2))
     assert outcome.forget(mask(*examples)) is matters
-    assert outcome.known.tolist() == [0 not in examples, True]
+    assert outcome.is_current.tolist() == [0 not in examples, True]

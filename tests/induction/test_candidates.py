@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
@@ -84,17 +83,13 @@ def test_every_candidate_derives_its_rule_together_with_the_others(
 def splits(rule: Rule, settings: SplitSettings) -> list[tuple[Rule, Rule]]:
     """The outer and the inner rules of all splits, whose bits are checked."""
     labels, pairs = VOCABULARY.label_rule(rule), []
-    for found in all_splits(labels, settings, side_bits):
-        for pair, kind in found.pairs(labels, np.ones_like(found.buckets, dtype=np.bool_)):
-            outer, inner = pair.outer(), pair.inner()
-            assert outer is not None
-            assert inner is not None
-            at = (
-                found.spans.index((pair.start, pair.end)),
-                found.substrings.index((pair.position, pair.length)),
-            )
-            assert found.bits()[(kind, *at)] == rule_bits((outer, inner)[kind])
-            pairs.append((VOCABULARY.rule(outer), VOCABULARY.rule(inner)))
+    for table in all_splits(labels, settings, side_bits):
+        for index, bits in enumerate(table.bits.ravel()):
+            pair, factor = table.entry(index)
+            split = pair.split()
+            assert split is not None
+            assert bits == rule_bits(split[factor])
+            pairs.append((VOCABULARY.rule(split[0]), VOCABULARY.rule(split[1])))
     return pairs
 
 

@@ -19,11 +19,10 @@ from nqg.induction.probabilities import ROOT_ARGUMENT
 from nqg.induction.sampling import (
     GrammarSampler,
     SamplingTable,
-    Texts,
     TypedSpace,
     normalised,
+    render_derivation,
     smoothed,
-    written,
 )
 from nqg.induction.settings import SamplingSettings
 from nqg.types.target_grammar import TargetGrammar
@@ -75,12 +74,12 @@ def placed(grammar: Grammar, space: TypedSpace, rules: tuple[int, ...]) -> list[
 @settings(max_examples=20)
 @given(seed=st.integers(0, 1000), depth=st.integers(2, 3))
 def test_sums_are_those_of_all_legal_derivations(grammar: Grammar, seed: int, depth: int) -> None:
-    space, texts = TypedSpace.of(grammar), [Texts.of(rule) for rule in grammar]
+    space = TypedSpace.of(grammar)
     weights = np.random.default_rng(seed).random(space.legal.shape) * space.legal
     total = 0.0
     for rules in trees(grammar, space, depth)[ROOT_ARGUMENT]:
-        derivation = placed(grammar, space, rules)
-        _, target = written(derivation, texts)
+        derivation = tuple(placed(grammar, space, rules))
+        _, target = render_derivation(derivation, grammar)
         if grammar.target_grammar is None or LEGAL.accepts(target.split()):
             total += math.prod(float(weights[place]) for place in derivation)
     assert SamplingTable(space, weights, depth).total == pytest.approx(total)
@@ -88,14 +87,16 @@ def test_sums_are_those_of_all_legal_derivations(grammar: Grammar, seed: int, de
 
 def test_draws_are_in_proportion_to_probabilities() -> None:
     grammar = GRAMMARS["typed"]
-    space, texts = TypedSpace.of(grammar), [Texts.of(rule) for rule in grammar]
+    space = TypedSpace.of(grammar)
     weights = normalised(space.legal * np.arange(1, 7))
     table, rng = SamplingTable(space, weights, 3), random.Random(0)
     drawn = Counter(table.derivation(rng) for _ in range(20_000))
     for derivation, count in drawn.most_common(10):
         expected = math.prod(float(weights[place]) for place in derivation) / table.total
         assert count / 20_000 == pytest.approx(expected, abs=0.02)
-    assert all(LEGAL.accepts(written(derivation, texts)[1].split()) for derivation in drawn)
+    assert all(
+        LEGAL.accepts(render_derivation(derivation, grammar)[1].split()) for derivation in drawn
+    )
 
 
 @settings(max_examples=25)
@@ -147,8 +148,7 @@ def test_exploring_draws_what_similar_places_have() -> None:
     def around(explore: float) -> Counter[str]:
         sampler = GrammarSampler(TURNS, examples, SamplingSettings(depth=2, explore=explore))
         table, rng = SamplingTable(sampler.space, sampler.probabilities, 2), random.Random(0)
-        texts = [Texts.of(rule) for rule in TURNS]
-        sources = [written(table.derivation(rng), texts)[0] for _ in range(3000)]
+        sources = [render_derivation(table.derivation(rng), TURNS)[0] for _ in range(3000)]
         return Counter(source.split()[-1] for source in sources if "around" in source)
 
     assert around(0.0)["left"] > 50 * around(0.0)["right"]

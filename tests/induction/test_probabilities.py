@@ -45,7 +45,7 @@ def test_the_bits_are_those_of_a_fit_that_lists_all_derivations(
         patch.setattr(probabilities, "BATCH_SIZE", part_size)
         found = fitted_data_bits(grammar.encoded.arrays, *sides)
     expected = fitted_bits_by_definition(
-        grammar, pairs, random_folds(len(pairs)), ITERATIONS, SMOOTHING
+        grammar, pairs, random_folds(len(pairs)).tolist(), ITERATIONS, SMOOTHING
     )
     assert found.tolist() == pytest.approx(expected, abs=1e-9)
 

@@ -1,6 +1,7 @@
-"""The objective of appendix A.2: bits for the grammar, and bits to choose each target among a source's derivations.
+"""The objective of appendix A.2: bits for the grammar, and bits to choose targets.
 
-A search handles rules as tuples of integers, `LabelRule`; a `TerminalVocabulary` translates.
+A target is chosen among the derivations of its source. A search handles rules as tuples of integers,
+`LabelRule`; a `TerminalVocabulary` translates.
 """
 
 from __future__ import annotations
@@ -8,26 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
+from itertools import count
 from typing import NamedTuple
-
-import numpy as np
 
 from nqg.data.example import Example
 from nqg.grammar.arrays import FloatArray
 from nqg.grammar.chart import encoded_charts, encoded_goals
 from nqg.grammar.encoding import LEAF, NT, GrammarArrays
-from nqg.grammar.grammar import Grammar, NonTerminal, Rule, Symbols
+from nqg.grammar.grammar import Grammar, NonTerminal, Rule, Symbol, Symbols
 from nqg.grammar.ragged import Ragged
 from nqg.grammar.semirings import log_derivation_counts
-from nqg.induction.probabilities import fitted_data_bits
+from nqg.induction.probabilities import fitted_data_bits, target_bits
 from nqg.induction.settings import InductionSettings
 
 Labels = tuple[int, ...]
 
 
 class LabelRule(NamedTuple):
-    """A rule in numbers: terminals are >= 0, source non-terminals are all NT, and NT_k of the target is -k."""
+    """A rule in numbers: terminals are >= 0, source non-terminals NT, and NT_k of the target -k."""
 
     source: Labels
     target: Labels
@@ -36,10 +35,14 @@ class LabelRule(NamedTuple):
     def arity(self) -> int:
         return self.source.count(NT)
 
+    def numbered_source(self, first: int = -1) -> Labels:
+        """The source with consecutive labels for its non-terminals: -1, -2, …"""
+        labels = count(first, -1)
+        return tuple(next(labels) if label == NT else label for label in self.source)
+
     def leaf_source(self) -> Labels:
         """The source with NT_k as the leaf k."""
-        numbered = iter(range(LEAF - 1, LEAF - 1 - self.arity, -1))
-        return tuple(next(numbered) if label == NT else label for label in self.source)
+        return self.numbered_source(LEAF - 1)
 
     def leaf_target(self) -> Labels:
         """The target with NT_k as the leaf k."""
@@ -47,7 +50,7 @@ class LabelRule(NamedTuple):
 
 
 def rule_of_leaves(source: Sequence[int], target: Sequence[int]) -> LabelRule | None:
-    """The rule with these sides, leaves renumbered in the order of the source; None if the sides' leaves differ.
+    """The rule with these sides, its leaves numbered as in the source; None if they differ.
 
     >>> rule_of_leaves((LEAF - 2, 7), (5, LEAF - 2, LEAF - 2))
     LabelRule(source=(-1, 7), target=(5, -1, -1))
@@ -69,52 +72,43 @@ class TerminalVocabulary:
     @classmethod
     def of(cls, examples: Iterable[Example], rules: Iterable[Rule] = ()) -> TerminalVocabulary:
         """All tokens of the examples and all terminals of the rules, in the order of their text."""
-        tokens = {
-            token
-            for example in examples
-            for token in (*example.source_tokens, *example.target_tokens)
-        }
-        symbols = chain.from_iterable((*rule.source, *rule.target) for rule in rules)
-        return cls(
-            tuple(sorted(tokens | {symbol for symbol in symbols if isinstance(symbol, str)}))
-        )
+        terminals: set[str] = set()
+        for example in examples:
+            terminals.update(example.source_tokens, example.target_tokens)
+        for rule in rules:
+            symbols = (*rule.source, *rule.target)
+            terminals.update(symbol for symbol in symbols if isinstance(symbol, str))
+        return cls(tuple(sorted(terminals)))
 
     @cached_property
     def numbers(self) -> dict[str, int]:
         return {terminal: number for number, terminal in enumerate(self.terminals)}
 
-    def labels(self, tokens: Iterable[str]) -> Labels:
-        return tuple(self.numbers[token] for token in tokens)
+    def labels(self, symbols: Iterable[Symbol]) -> Labels:
+        """Symbols in numbers, NT_k as -k; an unknown terminal is a KeyError."""
+        labels: list[int] = []
+        for symbol in symbols:
+            if isinstance(symbol, NonTerminal):
+                labels.append(-symbol.index)
+            else:
+                labels.append(self.numbers[symbol])
+        return tuple(labels)
 
     def pair(self, example: Example) -> LabelRule:
         """An example as a rule of its own."""
         return LabelRule(self.labels(example.source_tokens), self.labels(example.target_tokens))
 
     def label_rule(self, rule: Rule) -> LabelRule:
-        """`rule` in numbers; a terminal that the vocabulary does not have is a KeyError."""
-        numbers = self.numbers
-        return LabelRule(
-            tuple(
-                NT if isinstance(symbol, NonTerminal) else numbers[symbol] for symbol in rule.source
-            ),
-            tuple(
-                -symbol.index if isinstance(symbol, NonTerminal) else numbers[symbol]
-                for symbol in rule.target
-            ),
-        )
+        source = tuple(max(NT, label) for label in self.labels(rule.source))
+        return LabelRule(source, self.labels(rule.target))
 
     def rule(self, labels: LabelRule) -> Rule:
-        indices = iter(range(1, labels.arity + 1))
-        source = tuple(
-            NonTerminal(next(indices)) if label == NT else self.terminals[label]
-            for label in labels.source
-        )
-        return Rule(source, self.symbols(labels.target))
+        return Rule(self.symbols(labels.numbered_source()), self.symbols(labels.target))
 
-    def symbols(self, target: Labels) -> Symbols:
-        """The target side of a rule with these labels."""
+    def symbols(self, labels: Labels) -> Symbols:
+        """The symbols of a side whose non-terminals are -1, -2, …"""
         return tuple(
-            NonTerminal(-label) if label < 0 else self.terminals[label] for label in target
+            NonTerminal(-label) if label < 0 else self.terminals[label] for label in labels
         )
 
 
@@ -138,17 +132,19 @@ def rule_bits(rule: Rule, settings: InductionSettings) -> float:
     11.0
     """
     symbols = (*rule.source, *rule.target)
-    non_terminals = sum(isinstance(symbol, NonTerminal) for symbol in symbols)
-    return settings.non_terminal_bits * non_terminals + settings.terminal_bits * (
-        len(symbols) - non_terminals
-    )
+    terminals = sum(isinstance(symbol, str) for symbol in symbols)
+    return _symbol_bits(terminals, len(symbols), settings)
 
 
 def label_bits(rule: LabelRule, settings: InductionSettings) -> float:
     """`rule_bits` of a rule in numbers."""
-    terminals = sum(label >= 0 for side in rule for label in side)
-    symbols = len(rule.source) + len(rule.target)
-    return settings.non_terminal_bits * (symbols - terminals) + settings.terminal_bits * terminals
+    labels = rule.source + rule.target
+    return _symbol_bits(sum(label >= 0 for label in labels), len(labels), settings)
+
+
+def _symbol_bits(terminals: int, symbols: int, settings: InductionSettings) -> float:
+    non_terminal_bits = settings.non_terminal_bits * (symbols - terminals)
+    return non_terminal_bits + settings.terminal_bits * terminals
 
 
 def grammar_bits(grammar: Grammar, settings: InductionSettings) -> float:
@@ -158,10 +154,8 @@ def grammar_bits(grammar: Grammar, settings: InductionSettings) -> float:
 def description_length(
     grammar: Grammar, examples: Sequence[Example], settings: InductionSettings
 ) -> DescriptionLength:
-    """The objective for `grammar` on `examples`, repetitions counted once; infinite if one cannot be derived."""
-    pairs = list(
-        dict.fromkeys((example.source_tokens, example.target_tokens) for example in examples)
-    )
+    """The objective on distinct examples; infinite if one cannot be derived."""
+    pairs = dict.fromkeys((example.source_tokens, example.target_tokens) for example in examples)
     sources = grammar.encoded.encode([source for source, _ in pairs])
     targets = grammar.encoded.encode([target for _, target in pairs])
     data_term = fitted_data_bits if settings.fitted else data_bits
@@ -170,11 +164,7 @@ def description_length(
 
 
 def data_bits(grammar: GrammarArrays, sources: Ragged, targets: Ragged) -> FloatArray:
-    """For each pair the bits that tell which of the source's derivations yield its target: log2 |Z_x*| / |Z_xy|."""
+    """For each pair the bits that tell its target among the derivations: log2 |Z_x*| / |Z_xy|."""
     full = encoded_charts(grammar, sources)
-    log_full = log_derivation_counts(full)
     log_goal = log_derivation_counts(encoded_goals(grammar, full, targets))
-    bits = np.full(len(log_goal), np.inf)
-    is_derivable = np.isfinite(log_goal)
-    bits[is_derivable] = (log_full[is_derivable] - log_goal[is_derivable]) / np.log(2)
-    return bits
+    return target_bits(log_derivation_counts(full), log_goal)

@@ -8,7 +8,7 @@ from functools import cache
 
 from nqg.data.example import Example
 from nqg.errors import NqgError
-from nqg.grammar.grammar import Grammar, NonTerminal, Rule, check_arity
+from nqg.grammar.grammar import Grammar, NonTerminal, Rule, Symbols, check_arity
 from nqg.induction.candidates import SplitSettings
 from nqg.induction.corpus import (
     CommonAffix,
@@ -31,8 +31,8 @@ from nqg.slots.delexicalize import slot_of
 from nqg.types.target_grammar import TargetGrammar
 from nqg.types.tree_automaton import Signatures
 
-BALANCED_BRACKETS = (("(", ")"),)
-CHECKED_AT_ONCE = 4096  # examples
+# Examples whose charts are in memory together.
+CHECKED_AT_ONCE = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class InductionStep:
 class Induction:
     """A search that can be watched, and stopped at any step.
 
-    With a `target_grammar`, the search proposes only rules whose targets can be a part of legal programs.
+    With a `target_grammar`, the search proposes only rules whose targets legal programs can have.
     """
 
     def __init__(
@@ -61,92 +61,96 @@ class Induction:
         target_grammar: TargetGrammar | None = None,
     ) -> None:
         self.settings = settings or InductionSettings()
-        self._examples = examples if isinstance(examples, Sequence) else list(examples)
+        self._examples = list(examples)
         self._seeds = list(seed_rules)
         self._target_grammar = target_grammar
         self._types = Signatures.shared(target_grammar) if target_grammar else None
         self._lexicon: list[Rule] = []
         for rule in lexical_rules(self._examples) if self.settings.lexical else []:
-            is_fitting = self._types is None or self._types.fits(rule.target)
-            if is_fitting and not any(map(slot_of, (*rule.source, *rule.target))):
+            has_slot = any(map(slot_of, (*rule.source, *rule.target)))
+            if self._fits(rule.target) and not has_slot:
                 self._lexicon.append(rule)
         for rule in self._seeds:
             check_arity(rule, self.settings.max_non_terminals)
         self._sample: list[Example] = []
         self._stage = 0
-        self._evaluations = 0  # of searches that were begun again
-        # What all targets begin and end with: they are searched without it first.
+        # Those of searches that came before the current one.
+        self._evaluations = 0
+        # Targets are searched without their common affix first.
         self._affix = CommonAffix.of(self._examples) if self.settings.frame else None
         sample = shortest_first(map(self._searched, self._examples), self.settings.shortest)
         if not sample:
             raise NqgError("there are no examples to learn from")
-        known = Grammar.of(self._seeds, self.settings.max_non_terminals)
-        derived = {*sample}.difference(_underivable(known, sample)) if self._seeds else set()
+        derived: set[Example] = set()
+        if self._seeds:
+            derived = set(sample).difference(_underivable(self._grammar_of(self._seeds), sample))
         self._begin(sample, self._seeds, derived)
+
+    def _grammar_of(self, rules: Iterable[Rule]) -> Grammar:
+        return Grammar.of(rules, self.settings.max_non_terminals)
+
+    def _fits(self, target: Symbols) -> bool:
+        """Whether legal programs can have a target."""
+        return self._types is None or self._types.fits(target)
 
     def _begin(
         self, examples: Sequence[Example], rules: Iterable[Rule], derived: Container[Example] = ()
     ) -> None:
-        """Begin a search with `rules`, and one for each of `examples` not `derived`; all of them join the sample."""
+        """Begin a search with `rules` and with a rule for each of `examples` that is not `derived`.
+
+        All of the examples join the sample.
+        """
         self._sample += examples
         self._vocabulary = TerminalVocabulary.of(self._sample, [*self._seeds, *self._lexicon])
-        new = [self._vocabulary.pair(example) for example in examples if example not in derived]
-        # Lexical rules, and whether they stay although no example needs them.
+        pairs = [self._vocabulary.pair(example) for example in examples if example not in derived]
         lexicon: dict[LabelRule, bool] = {}
         for rule in self._lexicon:
-            lexicon[self._vocabulary.label_rule(rule)] = is_cognate(
-                str(rule.source[0]), str(rule.target[0])
-            )
-        first_rules = dict.fromkeys(
-            [
-                *new,
-                *self._identity_rules(new),
-                *_lexical_rules_of(new, lexicon),
-                *(self._vocabulary.label_rule(rule) for rule in rules),
-            ]
-        )
+            stays = is_cognate(str(rule.source[0]), str(rule.target[0]))
+            lexicon[self._vocabulary.label_rule(rule)] = stays
+        seeds = [*pairs, *self._identity_rules(pairs), *_lexical_rules_of(pairs, lexicon)]
+        seeds += map(self._vocabulary.label_rule, rules)
         corpus = EncodedExamples.of([self._vocabulary.pair(example) for example in self._sample])
-        self._search = Search(corpus, first_rules, self.settings, self._split_settings(), lexicon)
+        self._search = Search(
+            corpus, dict.fromkeys(seeds), self.settings, self._split_settings(), lexicon
+        )
 
     def _identity_rules(self, pairs: Iterable[LabelRule]) -> Iterator[LabelRule]:
-        """A rule for each string that a source and its target share, if it can be a part of legal programs."""
+        """A rule for each string that a source and its target share, if legal programs can have it."""
         if not self.settings.identity_rules:
             return
         for source, target in pairs:
             for string in shared_strings(source, target):
-                if self._types is None or self._types.fits(self._vocabulary.symbols(string)):
+                if self._fits(self._vocabulary.symbols(string)):
                     yield LabelRule(string, string)
 
     def _split_settings(self) -> SplitSettings:
         """Which rules may be split off, in the numbers of the vocabulary."""
-        numbers, brackets = self._vocabulary.numbers, []
-        absent = len(numbers)  # neither a terminal's number nor a non-terminal's
-        if self.settings.balanced:
-            for opening, closing in BALANCED_BRACKETS:
-                if opening in numbers or closing in numbers:
-                    brackets.append((numbers.get(opening, absent), numbers.get(closing, absent)))
+        numbers = self._vocabulary.numbers
+        brackets: list[tuple[int, int]] = []
+        if self.settings.balanced and not numbers.keys().isdisjoint("()"):
+            # The number of a bracket that is absent is that of no other symbol.
+            absent = len(numbers)
+            brackets.append((numbers.get("(", absent), numbers.get(")", absent)))
         return SplitSettings(
             repeated_targets=self.settings.repeated_targets,
             max_non_terminals=self.settings.max_non_terminals,
             brackets=tuple(brackets),
             bare_targets=self.settings.bare_targets,
             placeholders=frozenset(number for token, number in numbers.items() if slot_of(token)),
-            composes=None if self._types is None else self._composes(self._types),
+            composes=self._composes(self._types) if self._types else None,
         )
 
     def _composes(self, types: Signatures) -> Callable[[Labels, int, Labels], bool]:
         """Whether a target in numbers can stand for a non-terminal of another one in legal programs."""
         symbols = self._vocabulary.symbols
-        parts = cache(lambda target: types.fragments(symbols(target)))
-        parts_of = cache(
+        fragments = cache(lambda target: types.fragments(symbols(target)))
+        arguments = cache(
             lambda hole, target: types.argument_fragments(NonTerminal(hole), symbols(target))
         )
 
         def composes(outer: Labels, hole: int, inner: Labels) -> bool:
-            inner_parts = parts(inner)
-            return bool(inner_parts) and any(
-                inner_parts.issuperset(needed) for needed in parts_of(hole, outer)
-            )
+            available = fragments(inner)
+            return bool(available) and any(map(available.issuperset, arguments(hole, outer)))
 
         return composes
 
@@ -187,33 +191,26 @@ class Induction:
                     rules=self.searched_rules,
                     length=self.length,
                 )
-            widening = self._widen() or self._restore_affix()
-            if widening is None:
+            # Go on with more examples or, if there are none, with whole targets.
+            missing = self._missing()
+            if missing:
+                self._stage += 1
+                yield self._begin_again(Phase.SAMPLING, missing)
+            elif self._affix is not None:
+                whole = [self._affix.restore(example) for example in self._sample]
+                self._sample, self._affix = [], None
+                yield self._begin_again(Phase.FRAMING, whole)
+            else:
                 return
-            yield widening
 
-    def _widen(self) -> InductionStep | None:
-        """Take as many examples again into the sample, the shortest of those that the rules do not derive."""
+    def _missing(self) -> list[Example]:
+        """The shortest examples that the rules do not derive, as many as there are in the sample."""
         if self._stage == self.settings.stages or self.settings.shortest is None:
-            return None
-        grammar = Grammar.of(self._rules(), self.settings.max_non_terminals)
-        missing = shortest_first(
-            _underivable(grammar, self._examples, self._searched), len(self._sample)
-        )
-        if not missing:
-            return None
-        self._stage += 1
-        return self._begun_again(Phase.SAMPLING, missing)
+            return []
+        missing = _underivable(self._grammar_of(self._rules()), self._examples, self._searched)
+        return shortest_first(missing, len(self._sample))
 
-    def _restore_affix(self) -> InductionStep | None:
-        """Go on with whole targets, and with the rules for what is inside them."""
-        if self._affix is None:
-            return None
-        whole = [self._affix.restore(example) for example in self._sample]
-        self._sample, self._affix = [], None
-        return self._begun_again(Phase.FRAMING, whole)
-
-    def _begun_again(self, phase: Phase, examples: Sequence[Example]) -> InductionStep:
+    def _begin_again(self, phase: Phase, examples: Sequence[Example]) -> InductionStep:
         """The step that begins a search anew with the rules found so far and more examples."""
         rules, before = dict.fromkeys(self._rules()), self.length
         self._evaluations += self._search.evaluations
@@ -234,51 +231,49 @@ class Induction:
     def grammar(self) -> Grammar:
         """The rules so far, and a rule for each example that they do not derive.
 
-        Such an example was left out of the search or, with a target grammar, has lost its last well-typed derivation:
-        a step looks at the types of the rules that it splits, not at all of the derivations that they take part in.
+        Such an example was left out of the search or, with a target grammar, has lost its last
+        well-typed derivation: a step looks at the types of the rules that it splits, not at all of
+        the derivations that they take part in.
         """
-        rules = self._rules()
+        grammar = self._grammar_of(self._rules())
         if self.settings.shortest is not None or self._affix is not None:
-            grammar = Grammar.of(rules, self.settings.max_non_terminals)
-            rules += map(_own_rule, _underivable(grammar, self._examples))
-        if self._target_grammar is not None:
-            typed = Grammar.of(rules, self.settings.max_non_terminals).typed_by(
-                self._target_grammar
-            )
-            lost = _underivable(typed, self._examples)
-            rules += [
-                _own_rule(example)
-                for example in lost
-                if self._target_grammar.accepts(example.target_tokens)
-            ]
-        return Grammar.of(rules, self.settings.max_non_terminals)
+            grammar = self._grammar_with(grammar, _underivable(grammar, self._examples))
+        legal = self._target_grammar
+        if legal is not None:
+            lost = _underivable(grammar.typed_by(legal), self._examples)
+            is_legal = (example for example in lost if legal.accepts(example.target_tokens))
+            grammar = self._grammar_with(grammar, is_legal)
+        return grammar
+
+    def _grammar_with(self, grammar: Grammar, examples: Iterable[Example]) -> Grammar:
+        rules = [Rule(example.source_tokens, example.target_tokens) for example in examples]
+        return self._grammar_of([*grammar, *rules])
 
     def _rules(self) -> list[Rule]:
-        return [self._vocabulary.rule(rule) for rule in self._search.rules]
+        return list(map(self._vocabulary.rule, self._search.rules))
 
     def _searched(self, example: Example) -> Example:
         """An example as the search sees it now."""
-        return example if self._affix is None else self._affix.strip(example)
+        return self._affix.strip(example) if self._affix else example
 
 
 def _lexical_rules_of(pairs: Iterable[LabelRule], lexicon: Iterable[LabelRule]) -> list[LabelRule]:
     """The lexical rules whose words some of the pairs have."""
-    words = {word for pair in pairs for word in pair.source}
+    words: set[int] = set()
+    for pair in pairs:
+        words.update(pair.source)
     return [rule for rule in lexicon if words.issuperset(rule.source)]
-
-
-def _own_rule(example: Example) -> Rule:
-    return Rule(example.source_tokens, example.target_tokens)
 
 
 def _underivable(
     grammar: Grammar,
     examples: Sequence[Example],
-    seen: Callable[[Example], Example] = lambda example: example,
+    searched: Callable[[Example], Example] = lambda example: example,
 ) -> Iterator[Example]:
-    """`underivable` examples, as they are `seen`; few charts at a time are in memory."""
+    """The underivable examples, as they are searched, from few charts at a time."""
     for start in range(0, len(examples), CHECKED_AT_ONCE):
-        yield from underivable(grammar, list(map(seen, examples[start : start + CHECKED_AT_ONCE])))
+        batch = examples[start : start + CHECKED_AT_ONCE]
+        yield from underivable(grammar, list(map(searched, batch)))
 
 
 def induce(
@@ -297,10 +292,11 @@ def induce(
     jump ### J
     walk ### W
     """
+    examples = list(examples)
     if settings is None:
-        from nqg.induction.tuning import chosen_settings  # which searches, too
+        # Imported here, since trials are inductions.
+        from nqg.induction.tuning import chosen_settings
 
-        examples = examples if isinstance(examples, Sequence) else list(examples)
         settings = chosen_settings(examples, target_grammar)
     induction = Induction(examples, settings, seed_rules, target_grammar)
     for _ in induction.steps():

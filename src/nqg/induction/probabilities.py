@@ -14,8 +14,8 @@ weight of a hyperedge is one number and the passes of `nqg.grammar.semirings` do
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -29,12 +29,14 @@ from nqg.grammar.ragged import Ragged, gather_ranges, offsets_from_lengths
 from nqg.grammar.semirings import log_inside, marginals, root_values
 
 ROOT_ARGUMENT = 0
-SMOOTHING = 1.0  # how many examples the uniform distribution is worth
-FOLDS = 2  # pairs of one are judged by what is fitted to the others
-ITERATIONS = (
-    5  # of expectation maximisation; on SCAN jump two more change the bits by less than a hundredth
-)
-BATCH_SIZE = 256  # examples whose forests are in memory together
+# How many examples the uniform distribution is worth (not measured).
+SMOOTHING = 1.0
+# Pairs of one fold are judged by what is fitted to the others.
+FOLDS = 2
+# On SCAN jump two more iterations change the bits by less than a hundredth.
+ITERATIONS = 5
+# Examples whose full forests are in memory together.
+BATCH_SIZE = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +56,12 @@ class AnnotatedForests:
         roots = forests.roots()
         roots = roots[roots != NO_ROOT]
         uses = children * count + first_argument[forests.rules[hyperedges]] + positions
-        pairs, numbers = np.unique(
-            np.concatenate([uses, roots * count + ROOT_ARGUMENT]), return_inverse=True
-        )
+        uses = np.append(uses, roots * count + ROOT_ARGUMENT)
+        pairs, numbers = np.unique(uses, return_inverse=True)
         nodes, arguments = np.divmod(pairs, count)
         # Each new node has copies of the hyperedges of the old one, with the new nodes for children.
         new_children = np.full_like(forests.children, NO_CHILD)
-        new_children[hyperedges, positions] = numbers[: len(uses)]
+        new_children[hyperedges, positions] = numbers[: len(hyperedges)]
         sizes = np.diff(forests.first_hyperedge)[nodes]
         rows = gather_ranges(forests.first_hyperedge[nodes], sizes)
         graph = Hypergraph(
@@ -88,9 +89,6 @@ class RuleProbabilities:
         rules = max(1, int(np.count_nonzero(grammar.active)))
         return cls(ends - grammar.arities, np.full((arguments, len(grammar.arities)), 1 / rules))
 
-    def annotated(self, forests: Hypergraph) -> AnnotatedForests:
-        return AnnotatedForests.of(forests, self.first_argument)
-
     def log_sums(self, forests: AnnotatedForests) -> FloatArray:
         """For every sentence the logarithm of the summed probabilities of its derivations."""
         return root_values(forests.graph, log_inside(forests.graph, self._log_weights(forests)))
@@ -99,19 +97,16 @@ class RuleProbabilities:
         """One step of expectation maximisation on the derivations in `forests`, smoothed over so many rules."""
         counts = self.expected_counts(forests)
         totals = counts.sum(axis=1, keepdims=True)
-        return RuleProbabilities(
-            self.first_argument, (counts + SMOOTHING / rules) / (totals + SMOOTHING)
-        )
+        values = (counts + SMOOTHING / rules) / (totals + SMOOTHING)
+        return RuleProbabilities(self.first_argument, values)
 
     def expected_counts(self, forests: AnnotatedForests) -> FloatArray:
         """How often each rule is expected as each argument in the derivations in `forests`: (S, R)."""
         arguments, rules = self.values.shape
         cells = forests.arguments * rules + forests.graph.rules
         weights = marginals(forests.graph, self._log_weights(forests))
-        counts: FloatArray = np.bincount(cells, weights, minlength=arguments * rules).astype(
-            np.float64
-        )
-        return counts.reshape(arguments, rules)
+        counts = np.bincount(cells, weights, minlength=arguments * rules)
+        return counts.astype(np.float64).reshape(arguments, rules)
 
     def _log_weights(self, forests: AnnotatedForests) -> FloatArray:
         with np.errstate(divide="ignore"):
@@ -120,52 +115,56 @@ class RuleProbabilities:
 
 
 def fitted_data_bits(grammar: GrammarArrays, sources: Ragged, targets: Ragged) -> FloatArray:
-    """For each pair the bits that tell its target, by probabilities fitted to others; infinite if not derivable."""
+    """For each pair the bits that tell its target, by probabilities fitted to others."""
     rules = max(1, int(np.count_nonzero(grammar.active)))
-    folds = np.array(random_folds(sources.rows), dtype=np.int64)
+    folds = random_folds(sources.rows)
     uniform = RuleProbabilities.uniform(grammar)
-    batches = list(zip(_batches(sources), _batches(targets), strict=True))
-    goals = concatenate(
-        [
-            encoded_goals(grammar, encoded_charts(grammar, batch), target)
-            for batch, target in batches
-        ]
-    )
+    goals = []
+    for low in range(0, sources.rows, BATCH_SIZE):
+        full = encoded_charts(grammar, _batch(sources, low))
+        goals.append(encoded_goals(grammar, full, _batch(targets, low)))
+    goal = concatenate(goals)
 
     # Fit a model to all folds but one, for each of them.
     models = []
     for fold in range(FOLDS):
-        others = uniform.annotated(goals.select(np.flatnonzero(folds != fold).tolist()))
+        others = AnnotatedForests.of(
+            goal.select(np.flatnonzero(folds != fold).tolist()), uniform.first_argument
+        )
         model = uniform
         for _ in range(ITERATIONS):
             model = model.refitted(others, rules)
         models.append(model)
 
-    def log_sums(forests: Iterable[Hypergraph]) -> FloatArray:
-        """For every sentence the logarithm of its sum by the model that was not fitted to it."""
-        annotated = map(uniform.annotated, forests)
-        sums = [np.stack([model.log_sums(batch) for model in models]) for batch in annotated]
-        return np.hstack([np.empty((FOLDS, 0)), *sums])[folds, np.arange(len(folds))]
+    def log_sums(forests: Hypergraph) -> FloatArray:
+        """The logarithm of every sentence's sum, by each of the models."""
+        annotated = AnnotatedForests.of(forests, uniform.first_argument)
+        return np.stack([model.log_sums(annotated) for model in models])
 
-    log_goal = log_sums([goals])
-    log_full = log_sums(
-        encoded_charts(grammar, batch) for batch, _ in batches
-    )  # charted twice, never all in memory
-    bits = np.full(len(log_goal), np.inf)
-    is_derivable = np.isfinite(log_goal)
-    bits[is_derivable] = np.maximum(0.0, log_full[is_derivable] - log_goal[is_derivable]) / np.log(
-        2
-    )
-    return bits
+    # A pair is judged by the model that was not fitted to it. Full charts are made a second time,
+    # because all of them together may not fit into memory.
+    log_full = np.empty((FOLDS, 0))
+    for low in range(0, sources.rows, BATCH_SIZE):
+        batch = log_sums(encoded_charts(grammar, _batch(sources, low)))
+        log_full = np.hstack([log_full, batch])
+    chosen = folds, np.arange(len(folds))
+    return target_bits(log_full[chosen], log_sums(goal)[chosen])
+
+
+def target_bits(log_full: FloatArray, log_goal: FloatArray) -> FloatArray:
+    """Bits that tell each target among the derivations; infinite where no derivation yields it."""
+    bits: FloatArray = np.full_like(log_goal, np.inf)
+    np.subtract(log_full, log_goal, out=bits, where=np.isfinite(log_goal))
+    np.maximum(0.0, bits, out=bits)
+    return bits / math.log(2)
 
 
 @lru_cache(maxsize=4)
-def random_folds(count: int) -> list[int]:
-    """The fold of each of so many pairs; at random, because the order of examples often has a pattern."""
+def random_folds(count: int) -> Int64Array:
+    """The fold of each pair; at random, because the order of examples often has a pattern."""
     rng = random.Random(0)
-    return [rng.randrange(FOLDS) for _ in range(count)]
+    return np.array([rng.randrange(FOLDS) for _ in range(count)], dtype=np.int64)
 
 
-def _batches(sentences: Ragged) -> Iterator[Ragged]:
-    for low in range(0, sentences.rows, BATCH_SIZE):
-        yield sentences.slice(low, min(low + BATCH_SIZE, sentences.rows))
+def _batch(sentences: Ragged, low: int) -> Ragged:
+    return sentences.slice(low, min(low + BATCH_SIZE, sentences.rows))

@@ -1,27 +1,29 @@
-"""Pairs drawn from a grammar: what it believes about sentences it never saw, to teach another model or a person.
+"""Pairs drawn from a grammar: what it predicts beyond its examples, for other models and people.
 
-A derivation has the probability ∏ p(rule | parent rule, non-terminal), fitted to examples by expectation maximisation
-over the derivations of their targets (`nqg.induction.probabilities`); rules that no example has in a place share what
-a few examples are worth, if their type fits there. What resembles a place in its rules may lend it others: where only
-*left* was seen behind *around*, *right* is drawn as well, because elsewhere the two come in the same places. Only
-derivations of legal targets, no deeper than asked, are drawn, and none is thrown away for being illegal: B_d(s, c) sums
-the probabilities of all derivations of depth d and class of types c below a slot s, so that each choice is made in
-proportion to what can follow it.
+A derivation has the probability ∏ p(rule | parent rule, non-terminal), fitted to examples by
+expectation maximisation over the derivations of their targets (`nqg.induction.probabilities`).
+Rules that no example has as an argument share what a few examples are worth, if their type fits.
+Arguments that have similar rules may lend each other the others: where only *left* was seen behind
+*around*, *right* is drawn as well, because elsewhere the two come as the same arguments.
 
-    B_d(s, c) = Σ_(r, c₁ … c_k) p(r | s) · ∏ᵢ B_(d-1)(slotᵢ(r), cᵢ),   where r over c₁ … c_k has a type of class c in s
+Only derivations of legal targets, no deeper than a bound, are drawn, and none is rejected for being
+illegal: B_d(a, c) sums the probabilities of all derivations of depth d and class of types c of an
+argument a, so that each choice is made in proportion to what can follow it.
+
+    B_d(a, c) = Σ_(r, c₁ … c_k) p(r | a) · ∏ᵢ B_(d-1)(argumentᵢ(r), cᵢ)
+
+where r over c₁ … c_k has a type of class c in a. Shapes: A arguments, R rules, T types, K entries.
 """
 
 from __future__ import annotations
 
 import math
 import random
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, groupby
-from typing import NamedTuple
+from itertools import accumulate
 
 import numpy as np
 
@@ -30,7 +32,7 @@ from nqg.errors import NqgError
 from nqg.grammar.arrays import FloatArray, Int64Array
 from nqg.grammar.chart import charts, goal_charts
 from nqg.grammar.encoding import NO_TYPE
-from nqg.grammar.grammar import Grammar, NonTerminal, Rule, Symbols
+from nqg.grammar.grammar import Grammar, NonTerminal
 from nqg.induction.probabilities import (
     ITERATIONS,
     ROOT_ARGUMENT,
@@ -39,9 +41,17 @@ from nqg.induction.probabilities import (
 )
 from nqg.induction.settings import SamplingSettings
 
-MAX_LENGTH_RATIO = 1.5  # times the longest training target that sampled ones may be long
-BACKOFF_WEIGHT = 0.8  # of what is explored, the share of rules that similar slots have; any legal rule has the rest
-DRAWS = 4  # for each pair that is asked for: what is likely comes again and again
+# How long sampled targets may be, as a multiple of the longest training target (not measured).
+MAX_LENGTH_RATIO = 1.5
+# The share of rules of similar arguments in what is explored; any legal rule has the rest (not
+# measured).
+BACKOFF_WEIGHT = 0.8
+# Draws for each pair that is asked for, since likely ones are drawn repeatedly.
+# benchmarks/sampling.py shows how many different pairs they give.
+DRAWS = 4
+
+# Arguments and the rules that fill them, parents before children, left to right.
+DrawnDerivation = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +66,16 @@ class Fit:
     perplexity: float | None
 
     def __str__(self) -> str:
-        perplexity = (
-            "" if self.perplexity is None else f", perplexity {self.perplexity:.2f} a token"
-        )
-        return f"{self.derivable} of {self.pairs} pairs derivable{perplexity}"
+        text = f"{self.derivable} of {self.pairs} pairs derivable"
+        if self.perplexity is not None:
+            text += f", perplexity {self.perplexity:.2f} a token"
+        return text
 
 
 class GrammarSampler:
-    """Draws pairs from a grammar, fitted to `examples`; without any, all rules of a type are equally likely.
+    """Draws pairs from a grammar, fitted to `examples`.
+
+    Without examples, all rules of a type are equally likely.
 
     >>> grammar = Grammar.parse("jump ### J\\nwalk ### W\\nNT_1 twice ### NT_1 NT_1")
     >>> sampler = GrammarSampler(grammar, [Example("walk twice", "W W")], SamplingSettings(depth=2))
@@ -82,42 +94,53 @@ class GrammarSampler:
         self.grammar, self.settings = grammar, settings
         self.space = TypedSpace.of(grammar)
         lengths = [len(example.target_tokens) for example in examples]
-        self.longest = settings.longest or (
-            math.ceil(MAX_LENGTH_RATIO * max(lengths)) if lengths else None
-        )
-        self.counts, self.rule_bonus = self._expected_counts(examples), self._rule_bonus(examples)
-        self.probabilities = smoothed(self.counts, self.space.legal, settings)
+        self.longest = settings.longest or math.ceil(MAX_LENGTH_RATIO * max(lengths, default=0))
+        counts = self._expected_counts(examples)
+        self.rule_bonus = self._rule_bonus(examples)
+        self.probabilities = smoothed(counts, self.space.legal, settings)
 
     def samples(self, count: int, seed: int = 0) -> list[Example]:
-        """Different pairs, so many or as many as a few draws for each have found; the same for the same seed."""
-        found = PairCollection(self.grammar, self.settings, self.longest, random.Random(seed))
-        found.draw(self._table(self.probabilities * self.rule_bonus), count, DRAWS * count)
-        return [Example(source, target) for source, target in found.pairs]
-
-    def _table(self, weights: FloatArray) -> SamplingTable:
-        table = SamplingTable(self.space, weights, self.settings.depth)
+        """Different pairs, `count` or as many as a few draws for each have found."""
+        table = SamplingTable(self.space, self.probabilities * self.rule_bonus, self.settings.depth)
         if table.total <= 0:
             raise NqgError(
-                f"no legal target has a derivation of depth {self.settings.depth} or less; raise depth"
+                f"no legal target has a derivation of depth {self.settings.depth} or less; "
+                "raise depth"
             )
-        return table
+        rng = random.Random(seed)
+        derivations: set[DrawnDerivation] = set()
+        pairs: dict[tuple[str, str], Example] = {}
+        sentences_of = Counter[str]()
+        for _ in range(DRAWS * count):
+            if len(pairs) >= count:
+                break
+            derivation = table.derivation(rng)
+            if derivation in derivations:
+                continue
+            derivations.add(derivation)
+            source, target = render_derivation(derivation, self.grammar)
+            is_long = bool(self.longest) and target.count(" ") >= self.longest
+            is_common = sentences_of[target] >= self.settings.per_target
+            if not (is_long or is_common or (source, target) in pairs):
+                pairs[source, target] = Example(source, target)
+                sentences_of[target] += 1
+        return list(pairs.values())
 
     def fit(self, examples: Sequence[Example]) -> Fit:
         """How well the model, as fitted, foresees other pairs."""
-        forests = self._forests(examples)
         model = RuleProbabilities(self.space.first_argument, self.probabilities)
-        sums = model.log_sums(forests)
-        table = SamplingTable(self.space, self.probabilities, self.settings.depth)
-        some = np.isfinite(sums)
-        tokens = [len(example.source_tokens) + len(example.target_tokens) for example in examples]
-        total, known = float(sums[some].sum()), int(np.array(tokens)[some].sum()) if examples else 0
-        derivable = int(some.sum())
-        bits = (
-            (derivable * math.log(table.total) - total) / known
-            if known and table.total > 0
-            else None
-        )
-        return Fit(len(examples), derivable, None if bits is None else math.exp(bits))
+        sums = model.log_sums(self._forests(examples))
+        is_derivable = np.isfinite(sums)
+        derivable = int(is_derivable.sum())
+        tokens = 0
+        for number in np.flatnonzero(is_derivable).tolist():
+            tokens += len(examples[number].source_tokens) + len(examples[number].target_tokens)
+        total = SamplingTable(self.space, self.probabilities, self.settings.depth).total
+        if not tokens or total <= 0:
+            return Fit(len(examples), derivable, None)
+        # The probabilities of the derivations that can be drawn sum to `total`, not to 1.
+        surprise = derivable * math.log(total) - float(sums[is_derivable].sum())
+        return Fit(len(examples), derivable, math.exp(surprise / tokens))
 
     def _forests(self, examples: Sequence[Example]) -> AnnotatedForests:
         full = charts(self.grammar, [example.source_tokens for example in examples])
@@ -125,261 +148,175 @@ class GrammarSampler:
         return AnnotatedForests.of(goal, self.space.first_argument)
 
     def _expected_counts(self, examples: Sequence[Example]) -> FloatArray:
-        """How often each rule is expected in each slot of the examples' derivations: (S, R)."""
+        """How often each rule is expected as each argument in the examples' derivations: (A, R)."""
         model = RuleProbabilities.uniform(self.grammar.encoded.arrays)
         counts = np.zeros_like(model.values)
-        forests = self._forests(examples) if examples else None
-        for _ in range(ITERATIONS if forests else 0):
-            assert forests
-            counts = model.expected_counts(forests)
-            model = RuleProbabilities(
-                model.first_argument, counts + self.settings.smoothing / len(self.grammar)
-            )
-            model.values[:] /= model.values.sum(1, keepdims=True)
+        if examples:
+            forests = self._forests(examples)
+            for _ in range(ITERATIONS):
+                counts = model.expected_counts(forests)
+                weights = counts + self.settings.smoothing / len(self.grammar)
+                model = RuleProbabilities(model.first_argument, normalised(weights))
         return counts
 
     def _rule_bonus(self, examples: Sequence[Example]) -> FloatArray:
-        """For every rule how much it is favoured for the rarest token in its target, and for their number: (R,)."""
-        tokens = Counter(token for example in examples for token in set(example.target_tokens))
-        usual = float(np.median(list(tokens.values()))) if tokens else 1.0
-
-        def rarity(target: Symbols) -> float:
-            counts = [tokens[token] for token in target if isinstance(token, str)]
-            return max(1.0, usual / max(1, min(counts, default=usual)))
-
-        rarities = np.array([rarity(rule.target) for rule in self.grammar])
-        tokens_written = np.array(
-            [sum(isinstance(each, str) for each in rule.target) for rule in self.grammar]
-        )
-        return rarities**self.settings.rare * np.exp(self.settings.longer * tokens_written)
+        """How much each rule is favoured, for its rarest target token and for their number: (R,)."""
+        holders = Counter[object]()
+        for example in examples:
+            holders.update(set(example.target_tokens))
+        usual = float(np.median(list(holders.values()))) if holders else 1.0
+        rarities, lengths = [], []
+        for rule in self.grammar:
+            tokens = [symbol for symbol in rule.target if isinstance(symbol, str)]
+            rarest = min((holders[token] for token in tokens), default=usual)
+            rarities.append(max(1.0, usual / max(1, rarest)))
+            lengths.append(len(tokens))
+        length_bonus: FloatArray = np.exp(self.settings.longer * np.array(lengths))
+        return np.array(rarities) ** self.settings.rare * length_bonus
 
 
 def smoothed(counts: FloatArray, legal: FloatArray, settings: SamplingSettings) -> FloatArray:
-    """p(rule | slot) from what was counted, what similar slots have, and a little of all that is legal: (S, R)."""
+    """p(rule | argument) from counts, similar arguments, and a little of all that is legal: (A, R)."""
     uniform, seen = normalised(legal), normalised(counts)
-    similarity = (
-        np.sqrt(seen) @ np.sqrt(seen).T
-    )  # of slots: 1 for the same distribution, 0 for no rule in common
+    # Of arguments: 1 for the same distribution, 0 for no rule in common.
+    similarity = np.sqrt(seen) @ np.sqrt(seen).T
     np.fill_diagonal(similarity, 0.0)
     lent = normalised(legal * (similarity @ seen))
-    others = np.where(
-        lent.any(1, keepdims=True), BACKOFF_WEIGHT * lent + (1 - BACKOFF_WEIGHT) * uniform, uniform
-    )
-    own = normalised(counts + settings.smoothing * uniform)
-    return (1 - settings.explore) * own + settings.explore * others
+    mixed = BACKOFF_WEIGHT * lent + (1 - BACKOFF_WEIGHT) * uniform
+    explored = np.where(lent.any(1, keepdims=True), mixed, uniform)
+    fitted = normalised(counts + settings.smoothing * uniform)
+    return (1 - settings.explore) * fitted + settings.explore * explored
 
 
 def normalised(weights: FloatArray) -> FloatArray:
-    """Rows that sum to 1, or are empty: (S, R)."""
+    """Rows that sum to 1, or are empty: (A, R)."""
     sums: FloatArray = np.maximum(weights.sum(1, keepdims=True), 1e-300)
     return weights / sums
 
 
-class PairCollection:
-    """Pairs as they are drawn, each once, with no more sentences for a program and no longer ones than asked for."""
-
-    def __init__(
-        self, grammar: Grammar, settings: SamplingSettings, longest: int | None, rng: random.Random
-    ) -> None:
-        self.texts = [Texts.of(rule) for rule in grammar]
-        self.per_target, self.longest, self.rng = settings.per_target, longest, rng
-        self.pairs: dict[tuple[str, str], None] = {}
-        self.targets = Counter[str]()
-        self.derivations: set[tuple[tuple[int, int], ...]] = set()
-
-    def draw(self, table: SamplingTable, wanted: int, tries: int) -> None:
-        """Draw until there are as many pairs as wanted, but no more often than that."""
-        for _ in range(tries):
-            if len(self.pairs) >= wanted:
-                break
-            self._add(table.derivation(self.rng))
-
-    def _add(self, derivation: tuple[tuple[int, int], ...]) -> None:
-        if derivation in self.derivations:
-            return
-        self.derivations.add(derivation)
-        source, target = written(derivation, self.texts)
-        is_long = self.longest is not None and target.count(" ") >= self.longest
-        if is_long or (source, target) in self.pairs or self.targets[target] >= self.per_target:
-            return
-        self.pairs[source, target] = None
-        self.targets[target] += 1
-
-
 @dataclass(frozen=True)
 class TypedSpace:
-    """The entries of a grammar: each rule once for every combination of classes of types that its children may have.
+    """The entries of a grammar: each rule once for every combination of its children's classes.
 
-    A slot is a place of a rule, or the root, where the classes are "legal target" and none. An untyped grammar has
-    one type.
+    A class is a set of types that an argument does not tell apart. The classes of the root are
+    "legal target" and none. An untyped grammar has one type.
     """
 
     first_argument: Int64Array  # (R,)
-    argument_classes: Int64Array  # (S, T) the class of each type in each slot, or NO_TYPE
+    argument_classes: Int64Array  # (A, T) the class of each type as each argument, or NO_TYPE
     rules: Int64Array  # (K,) of each entry
     types: Int64Array  # (K,) its result, never NO_TYPE
-    children: Int64Array  # (K, A) the class of each child
+    children: Int64Array  # (K, most children) the class of each child
     arities: Int64Array  # (R,)
 
     @classmethod
     def of(cls, grammar: Grammar) -> TypedSpace:
-        first_argument, typing = (
-            RuleProbabilities.uniform(grammar.encoded.arrays).first_argument,
-            grammar.typing,
-        )
         arities = np.array([rule.arity for rule in grammar], dtype=np.int64)
-        slots, width = 1 + int(arities.sum()), max(1, int(arities.max()))
-        if typing is None:
-            one = np.zeros(len(grammar), dtype=np.int64)
-            classes = np.zeros((slots, 1), dtype=np.int64)
-            return cls(
-                first_argument,
-                classes,
-                np.arange(len(grammar)),
-                one,
-                np.zeros((len(grammar), width), int),
-                arities,
-            )
-        arrays = typing.arrays
-        root = np.where(arrays.is_whole, 0, NO_TYPE)[None]
-        rules, types, rows = list[int](), list[int](), list[list[int]]()
-        for rule in range(len(grammar)):
-            sizes = arrays.sizes[arrays.first_place[rule] : arrays.first_place[rule + 1]].tolist()
-            begin, end = int(arrays.first_result[rule]), int(arrays.first_result[rule + 1])
-            for at in range(end - begin):
-                if (result := int(arrays.results[begin + at])) != NO_TYPE:
-                    place = np.unravel_index(at, sizes) if sizes else ()
-                    rules.append(rule)
-                    types.append(result)
-                    rows.append([*map(int, place), *[0] * (width - len(sizes))])
-        argument_classes = np.concatenate([root, arrays.classes]).astype(np.int64)
-        entries = np.array(rows, dtype=np.int64).reshape(len(rules), width)
+        width = max(1, int(arities.max()))
+        # A rule, its type and the classes of its children.
+        entries: list[list[int]] = []
+        if grammar.typing is None:
+            classes = np.zeros((1 + int(arities.sum()), 1), dtype=np.int64)
+            entries += [[rule, 0] + [0] * width for rule in range(len(grammar))]
+        else:
+            arrays = grammar.typing.arrays
+            root = np.where(arrays.is_whole, 0, NO_TYPE)[None]
+            classes = np.concatenate([root, arrays.classes]).astype(np.int64)
+            for rule in range(len(grammar)):
+                sizes = arrays.sizes[arrays.first_place[rule] : arrays.first_place[rule + 1]]
+                results = arrays.results[arrays.first_result[rule] : arrays.first_result[rule + 1]]
+                padding = [0] * (width - len(sizes))
+                for result, children in zip(results.tolist(), np.ndindex(*sizes)):
+                    if result != NO_TYPE:
+                        entries.append([rule, result, *children, *padding])
+        columns = np.array(entries, dtype=np.int64).reshape(-1, 2 + width)
         return cls(
-            first_argument,
-            argument_classes,
-            np.array(rules, int),
-            np.array(types, int),
-            entries,
-            arities,
+            first_argument=ROOT_ARGUMENT + 1 + np.cumsum(arities) - arities,
+            argument_classes=classes,
+            rules=columns[:, 0],
+            types=columns[:, 1],
+            children=columns[:, 2:],
+            arities=arities,
         )
 
     @cached_property
     def legal(self) -> FloatArray:
-        """1 for every rule that some legal target may have in a slot, else 0: (S, R)."""
-        found = np.zeros((len(self.argument_classes), len(self.arities)))
-        for slot, classes in enumerate(self.argument_classes):
-            found[slot, self.rules[classes[self.types] != NO_TYPE]] = 1.0
-        return found
+        """1 for every rule that some legal target may have as an argument, else 0: (A, R)."""
+        legal = np.zeros((len(self.argument_classes), len(self.arities)))
+        for argument, classes in enumerate(self.argument_classes):
+            legal[argument, self.rules[classes[self.types] != NO_TYPE]] = 1.0
+        return legal
 
 
 class SamplingTable:
-    """The sums B_d(slot, class), and draws in proportion to them."""
+    """The sums B_d(argument, class), and draws in proportion to them.
+
+    `below` has, for each depth, the summed weights of every entry's children: (K,).
+    """
 
     def __init__(self, space: TypedSpace, weights: FloatArray, depth: int) -> None:
         self.space, self.weights, self.depth = space, weights, depth
-        slots, types = space.argument_classes.shape
-        classes = int(space.argument_classes.max(initial=0)) + 1
-        sums = np.zeros((slots, classes))
-        self.below: list[
-            FloatArray
-        ] = []  # for each depth, of every entry the summed weights of its children: (K,)
+        arguments, types = space.argument_classes.shape
+        sums = np.zeros((arguments, int(space.argument_classes.max(initial=0)) + 1))
+        self.below: list[FloatArray] = []
         rows, columns = np.nonzero(space.argument_classes != NO_TYPE)
         for _ in range(depth):
             below = np.ones(len(space.rules))
             for child in range(space.children.shape[1]):
-                has = space.arities[space.rules] > child
-                below[has] *= sums[
-                    space.first_argument[space.rules[has]] + child, space.children[has, child]
-                ]
+                has_child = space.arities[space.rules] > child
+                filled = space.first_argument[space.rules[has_child]] + child
+                below[has_child] *= sums[filled, space.children[has_child, child]]
             by_type = np.zeros((len(space.arities), types))
             np.add.at(by_type, (space.rules, space.types), below)
-            totals = weights @ by_type  # (S, T)
-            sums = np.zeros((slots, classes))
+            totals = weights @ by_type  # (A, T)
+            sums = np.zeros_like(sums)
             np.add.at(sums, (rows, space.argument_classes[rows, columns]), totals[rows, columns])
             self.below.append(below)
         self.total = float(sums[ROOT_ARGUMENT, 0])
-        self.choices: dict[tuple[int, int, int], Choices] = {}
+        self._choices: dict[tuple[int, int, int], tuple[list[int], list[float]]] = {}
 
-    def derivation(self, rng: random.Random) -> tuple[tuple[int, int], ...]:
-        """A derivation as slots and the rules in them, parents before children, left to right."""
-        space, found = self.space, list[tuple[int, int]]()
+    def derivation(self, rng: random.Random) -> DrawnDerivation:
+        """Draw a derivation."""
+        space, derivation = self.space, list[tuple[int, int]]()
         pending = [(ROOT_ARGUMENT, 0, self.depth)]
         while pending:
             state = pending.pop()
-            choices = self.choices.get(state) or self._choices(*state)
-            rule, children = choices.drawn(rng)
-            found.append((state[0], rule))
-            if children:
-                first, depth = int(space.first_argument[rule]), state[2] - 1
-                pending.extend(
-                    [(first + at, children[at], depth) for at in range(len(children) - 1, -1, -1)]
-                )
-        return tuple(found)
+            if state not in self._choices:
+                self._choices[state] = self._weighted_entries(*state)
+            entries, sums = self._choices[state]
+            entry = rng.choices(entries, cum_weights=sums)[0]
+            rule = int(space.rules[entry])
+            derivation.append((state[0], rule))
+            for child in reversed(range(space.arities[rule])):
+                argument = int(space.first_argument[rule]) + child
+                pending.append((argument, int(space.children[entry, child]), state[2] - 1))
+        return tuple(derivation)
 
-    def _choices(self, slot: int, kind: int, depth: int) -> Choices:
+    def _weighted_entries(
+        self, argument: int, type_class: int, depth: int
+    ) -> tuple[list[int], list[float]]:
+        """The entries that fit, and the sums of their weights up to each."""
         space = self.space
-        fitting = np.flatnonzero(space.argument_classes[slot][space.types] == kind)
-        weights = self.weights[slot, space.rules[fitting]] * self.below[depth - 1][fitting]
-        some = fitting[weights > 0]
-        rules = space.rules[some].tolist()
-        rows = zip(rules, space.children[some].tolist(), strict=True)
-        children = [tuple(row[: space.arities[rule]]) for rule, row in rows]
-        sums = list(accumulate(weights[weights > 0].tolist()))
-        made = self.choices[slot, kind, depth] = Choices(rules, children, sums)
-        return made
+        fitting = np.flatnonzero(space.argument_classes[argument][space.types] == type_class)
+        weights = self.weights[argument, space.rules[fitting]] * self.below[depth - 1][fitting]
+        is_likely = weights > 0
+        return fitting[is_likely].tolist(), list(accumulate(weights[is_likely].tolist()))
 
 
-@dataclass(frozen=True, slots=True)
-class Choices:
-    """Rules with the classes of their children, and the sums of their weights up to each."""
-
-    rules: list[int]
-    children: list[tuple[int, ...]]
-    sums: list[float]
-
-    def drawn(self, rng: random.Random) -> tuple[int, tuple[int, ...]]:
-        at = min(bisect_right(self.sums, rng.random() * self.sums[-1]), len(self.sums) - 1)
-        return self.rules[at], self.children[at]
-
-
-class Texts(NamedTuple):
-    """The sides of a rule: runs of words, and the numbers of non-terminals between them, from 0."""
-
-    source: tuple[str | int, ...]
-    target: tuple[str | int, ...]
-    arity: int
-
-    @classmethod
-    def of(cls, rule: Rule) -> Texts:
-        return cls(runs(rule.source), runs(rule.target), rule.arity)
-
-
-def runs(symbols: Symbols) -> tuple[str | int, ...]:
-    """Symbols with neighbouring words joined.
-
-    >>> runs(Rule.parse("what is NT_1 ### answer ( NT_1 )").target)
-    ('answer (', 0, ')')
-    """
-    groups = groupby(symbols, key=lambda symbol: isinstance(symbol, NonTerminal))
-    joined: list[str | int] = []
-    for _, group in groups:
-        words = list(group)
-        joined += [word.index - 1 for word in words if isinstance(word, NonTerminal)] or [
-            " ".join(map(str, words))
-        ]
-    return tuple(joined)
-
-
-def written(derivation: Sequence[tuple[int, int]], texts: Sequence[Texts]) -> tuple[str, str]:
+def render_derivation(derivation: DrawnDerivation, grammar: Grammar) -> tuple[str, str]:
     """The source and the target of a derivation, put together from its leaves upwards."""
     pending: list[tuple[str, str]] = []
-    for _, rule in reversed(derivation):
-        source, target, arity = texts[rule]
-        below = [pending.pop() for _ in range(arity)]
-        pending.append(
-            (
-                " ".join([part if isinstance(part, str) else below[part][0] for part in source]),
-                " ".join([part if isinstance(part, str) else below[part][1] for part in target]),
-            )
-        )
+    for _, number in reversed(derivation):
+        rule = grammar[number]
+        children = [pending.pop() for _ in range(rule.arity)]
+        sides: list[str] = []
+        for side, symbols in enumerate((rule.source, rule.target)):
+            words: list[str] = []
+            for symbol in symbols:
+                if isinstance(symbol, NonTerminal):
+                    words.append(children[symbol.index - 1][side])
+                else:
+                    words.append(symbol)
+            sides.append(" ".join(words))
+        pending.append((sides[0], sides[1]))
     return pending[0]

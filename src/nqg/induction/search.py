@@ -1,13 +1,15 @@
-"""The greedy search of appendix A.2: add the rule that saves most bits, remove what it makes superfluous, repeat.
+"""The greedy search of appendix A.2: add the rule that saves most bits, remove what it replaces.
 
 After every step the rules derive every example, so the grammar is valid at any time.
 
-Two things go beyond the paper. *Factoring*: NEW proposes a rule only where the grammar derives its counterpart; once
-no such candidate is left, rules are also split into two that are both new, which pays where several rules share one of
-the two. *Pruning*: a rule that no example needs any more is removed, if that saves bits, even if no other rules derive
-it.
+Three things go beyond the paper. *Factoring*: NEW proposes a rule only where the grammar derives its
+counterpart; once no such candidate is left, rules are also split into two that are both new, which
+pays where several rules share one of the two. *Pruning*: a rule that no example needs any more is
+removed, if that saves bits, even if no other rules derive it. *Returning* is backtracking: each rule
+is removed on trial, and the examples that need it are searched again.
 
-What a search does next depends on its rules, its phase and the settings alone, never on how it came there.
+What a search does next depends on its rules, its phase and the settings alone, never on the steps
+that led there.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 
 import numpy as np
 
@@ -33,20 +36,23 @@ from nqg.induction.description_length import LabelRule, Labels, data_bits, label
 from nqg.induction.probabilities import fitted_data_bits
 from nqg.induction.settings import InductionSettings
 
-AHEAD, AHEAD_SHARE = (
-    8,
-    16,
-)  # candidates encoded together: at least so many, or one for so many rules
-MAX_REINSERTED = 100  # examples that come back as rules of their own when a rule is done without, the shortest ones
-FIRST_LOOK = 32  # examples that tell, in most cases, that a rule is needed
-BETWEEN_ONE_AND_TWO = np.log(1.5)  # of derivations: the logarithm lies between those of 1 and 2
+# How many candidates are encoded together: at least AHEAD, or one for AHEAD_SHARE rules. They trade
+# the time of building tries for that of larger ones (not measured).
+AHEAD, AHEAD_SHARE = 8, 16
+# So many examples, the shortest ones, become rules again when a rule is removed on trial. It bounds
+# the time of a trial (not measured).
+MAX_REINSERTED = 100
+# So many examples tell, in most cases, that a rule is needed: in trials on GeoQuery, 94 of 100.
+FIRST_LOOK = 32
+# A logarithm that rounding cannot bring to log 1 or log 2.
+BETWEEN_ONE_AND_TWO = np.log(1.5)
 
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """One rule that a candidate makes superfluous: the bits that this saves, less those of a rule that must come too.
+    """The bits that a candidate saves by replacing a rule, less those of a companion.
 
-    A candidate g of SPLIT(f) = (g, h) has no companion where the grammar derives h; otherwise h is its companion.
+    A candidate g of SPLIT(f) = (g, h) has h for a companion where the grammar does not derive h.
     """
 
     bits: float
@@ -55,46 +61,50 @@ class Replacement:
 
 @dataclass(slots=True)
 class DataTerm:
-    """The data bits that examples would have with a candidate in the grammar, as far as they are known."""
+    """The data bits that examples would have with a candidate in the grammar."""
 
     examples: Int64Array  # the numbers of those on which the candidate is judged
-    known: Mask
+    is_current: Mask
     data_bits: FloatArray
 
     def forget(self, examples: Mask) -> bool:
-        """These examples' derivations have changed; whether that matters here."""
+        """Forget examples whose derivations have changed, and tell whether there were any."""
         changed = examples[self.examples]
-        self.known &= ~changed
+        self.is_current &= ~changed
         return bool(np.any(changed))
 
 
 @dataclass(slots=True)
 class Candidate:
-    """A rule that could be added, the rules that could go then (ELIM), and what that saves."""
+    """A rule that could be added, the rules that could go then (ELIM), and what that saves.
+
+    `data_bits` are saved in the data term, or None where they have yet to be computed.
+    """
 
     rule: LabelRule
-    grammar_bits: float  # saved in the grammar
+    grammar_bits: float
     replaces: dict[LabelRule, Replacement] = field(default_factory=dict)
-    data_bits: float | None = (
-        None  # saved in the data term; None where that has yet to be worked out
-    )
+    data_bits: float | None = None
     outcome: DataTerm | None = None
 
     @property
     def added(self) -> tuple[LabelRule, ...]:
         """The candidate and its companions, each once, however many rules share it."""
-        companions = {
-            each.companion for each in self.replaces.values() if each.companion is not None
-        }
+        companions: set[LabelRule] = set()
+        for replacement in self.replaces.values():
+            if replacement.companion is not None:
+                companions.add(replacement.companion)
         return (self.rule, *sorted(companions - {self.rule}))
 
 
 class Agenda:
-    """All candidates that are not in the grammar, best first; equal ones in the order of their labels.
+    """All candidates that are not in the grammar, best first; equal ones in order of their labels.
 
-    A candidate counts for what it saves in the grammar, less what it costs in the data. A gain in the data does not
-    count, so what the grammar saves is a bound, and the data term needs to be worked out only for candidates that come
-    to the front: the first one for which it is known is the best of all.
+    A candidate counts for what it saves in the grammar, less what it costs in the data. A gain in
+    the data does not count, so what the grammar saves is a bound, and the data term is needed only
+    for candidates that come to the front: the first one that has it is the best of all.
+
+    The queue holds a stale entry for each change of a candidate; `first` drops them.
     """
 
     def __init__(
@@ -102,25 +112,25 @@ class Agenda:
     ) -> None:
         self._grammar, self._settings, self._data_weight = grammar, settings, data_weight
         self._candidates: dict[LabelRule, Candidate] = {}
-        self._worked_out: dict[LabelRule, Candidate] = {}
-        self._proposed_for: dict[LabelRule, set[LabelRule]] = {}
+        self._evaluated: dict[LabelRule, Candidate] = {}
+        self._proposed_for: defaultdict[LabelRule, set[LabelRule]] = defaultdict(set)
         self._queue: list[tuple[float, LabelRule]] = []
 
     def propose(self, rule: LabelRule, replaced: LabelRule, replacement: Replacement) -> None:
-        """Let `rule` be a candidate that replaces `replaced`; a replacement without companion goes before one with."""
+        """Let `rule` be a candidate that replaces `replaced`; the replacement of more bits wins."""
         candidate = self._candidates.get(rule)
         if candidate is None:
             candidate = self._candidates[rule] = Candidate(rule, -label_bits(rule, self._settings))
-        before = candidate.replaces.get(replaced)
-        if before is not None and before.bits >= replacement.bits:
+        before = candidate.replaces.get(replaced, Replacement(0.0))
+        if replaced in candidate.replaces and before.bits >= replacement.bits:
             return
-        candidate.grammar_bits += replacement.bits - (before.bits if before else 0.0)
+        candidate.grammar_bits += replacement.bits - before.bits
         candidate.replaces[replaced] = replacement
-        self._proposed_for.setdefault(replaced, set()).add(rule)
+        self._proposed_for[replaced].add(rule)
         self._renew(candidate)
 
     def withdraw(self, replaced: LabelRule) -> None:
-        """`replaced` is no longer in the grammar: no candidate replaces it, and it may be a candidate again."""
+        """Let no candidate replace a rule that left the grammar; it may be a candidate again."""
         for proposed in sorted(self._proposed_for.pop(replaced, ())):
             candidate = self._candidates[proposed]
             candidate.grammar_bits -= candidate.replaces.pop(replaced).bits
@@ -128,50 +138,45 @@ class Agenda:
                 self._renew(candidate)
             else:
                 del self._candidates[proposed]
-                self._worked_out.pop(proposed, None)
+                self._evaluated.pop(proposed, None)
         if replaced in self._candidates:
             self._enqueue(self._candidates[replaced])
 
     def record_data_term(self, candidate: Candidate, data_bits: float) -> None:
-        """Note what the candidate saves in the data term, and rank it by that."""
+        """Rank a candidate by what it saves in the data term, too."""
         candidate.data_bits = data_bits
-        self._worked_out[candidate.rule] = candidate
+        self._evaluated[candidate.rule] = candidate
         self._enqueue(candidate)
 
     def invalidate(self, examples: Mask) -> None:
-        """The derivations of these examples have changed: whatever depends on them has to be worked out again."""
-        for candidate in self._worked_out.values():
+        """Drop the data terms that depend on examples whose derivations have changed."""
+        for candidate in self._evaluated.values():
             if candidate.outcome is not None and candidate.outcome.forget(examples):
                 candidate.data_bits = None
                 self._enqueue(candidate)
 
     def first(self) -> Candidate | None:
-        """The best candidate as far as is known, or None if none saves more than the least gain asked for."""
+        """The best candidate as far as is known, or None if none saves more than the least gain."""
         while self._queue and -self._queue[0][0] > self._settings.least_gain:
             negative, rule = self._queue[0]
             candidate = self._candidates.get(rule)
-            if (
-                candidate is not None
-                and rule not in self._grammar
-                and self.saving(candidate) == -negative
-            ):
+            is_open = candidate is not None and rule not in self._grammar
+            if candidate is not None and is_open and self.saving(candidate) == -negative:
                 return candidate
             heapq.heappop(self._queue)
         return None
 
     def top(self, count: int) -> list[Candidate]:
-        """About as many of the first candidates: those that lie near the top of the heap."""
-        ranked = (
-            self._candidates.get(rule) for _, rule in sorted(self._queue[: 4 * count])[:count]
-        )
-        return [candidate for candidate in ranked if candidate is not None]
+        """About `count` of the first candidates: those that lie near the top of the heap."""
+        ranked = sorted(self._queue[: 4 * count])[:count]
+        return [self._candidates[rule] for _, rule in ranked if rule in self._candidates]
 
     def saving(self, candidate: Candidate) -> float:
         return candidate.grammar_bits + self._data_weight * min(0.0, candidate.data_bits or 0.0)
 
     def _renew(self, candidate: Candidate) -> None:
         candidate.data_bits = candidate.outcome = None
-        self._worked_out.pop(candidate.rule, None)
+        self._evaluated.pop(candidate.rule, None)
         self._enqueue(candidate)
 
     def _enqueue(self, candidate: Candidate) -> None:
@@ -181,16 +186,14 @@ class Agenda:
 
 
 class CandidateGrammar:
-    """Arrays of the rules that are in force and of others that are only tried: building a trie costs, switching not."""
+    """Arrays of rules in force and of rules on trial: a trie is slow to build, a switch is not."""
 
     def __init__(self, rules: Iterable[LabelRule], tried: Iterable[LabelRule] = ()) -> None:
         in_force = list(rules)
-        self._numbers = {
-            rule: number for number, rule in enumerate(dict.fromkeys([*in_force, *tried]))
-        }
-        everything = list(self._numbers)
+        encoded = list(dict.fromkeys([*in_force, *tried]))
+        self._numbers = {rule: number for number, rule in enumerate(encoded)}
         self.arrays = grammar_arrays(
-            [rule.source for rule in everything], [rule.target for rule in everything]
+            [rule.source for rule in encoded], [rule.target for rule in encoded]
         )
         self.arrays.active[len(in_force) :] = False
 
@@ -209,78 +212,74 @@ class CandidateGrammar:
 
 
 def derivable_rules(rules: Sequence[LabelRule], grammar: GrammarArrays) -> list[LabelRule]:
-    """Of `rules`, all in force, those that the others derive too: their sides have a second derivation.
+    """Of `rules`, all in force, those that the others derive too: they have a second derivation.
 
-    All of them can go at once. A derivation of a rule's sides uses shorter rules, or one that is as long but has
-    non-terminals where the rule has words, so no two rules can each need the other.
+    All of them can go at once. A derivation of a rule's sides uses shorter rules, or one that is as
+    long but has non-terminals where the rule has words, so no two rules can each need the other.
     """
     full = encoded_charts(grammar, Ragged.of(rule.leaf_source() for rule in rules))
     goal = encoded_goals(grammar, full, Ragged.of(rule.leaf_target() for rule in rules))
-    return [
-        rule
-        for rule, count in zip(rules, log_derivation_counts(goal), strict=True)
-        if count > BETWEEN_ONE_AND_TWO
-    ]
+    counts = log_derivation_counts(goal)
+    return [rule for rule, count in zip(rules, counts) if count > BETWEEN_ONE_AND_TWO]
 
 
 class RuleIndex:
-    """Answers which rules another rule could help to derive."""
+    """Answers which rules another rule could help to derive.
+
+    The rules that have a label on a side are indexed by the number of the side and the label.
+    """
 
     def __init__(self, rules: Iterable[LabelRule]) -> None:
-        self._sides: tuple[defaultdict[int, set[LabelRule]], ...] = (
-            defaultdict(set),
-            defaultdict(set),
-        )
+        self._holders: defaultdict[tuple[int, int], set[LabelRule]] = defaultdict(set)
         self._all: set[LabelRule] = set()
         for rule in rules:
             self.add(rule)
 
     def add(self, rule: LabelRule) -> None:
         self._all.add(rule)
-        for index, side in zip(self._sides, rule, strict=True):
-            for label in side:
-                index[label].add(rule)
+        for key in _side_labels(rule):
+            self._holders[key].add(rule)
 
     def remove(self, rule: LabelRule) -> None:
         self._all.discard(rule)
-        for index, side in zip(self._sides, rule, strict=True):
-            for label in side:
-                index[label].discard(rule)
+        for key in _side_labels(rule):
+            self._holders[key].discard(rule)
 
     def around(self, rules: Iterable[LabelRule]) -> list[LabelRule]:
         """The rules that hold, on both sides, all of the terminals of one of `rules`."""
-        found: set[LabelRule] = set()
+        around: set[LabelRule] = set()
         for rule in rules:
-            sides = zip(self._sides, rule, strict=True)
-            holders = [index[label] for index, side in sides for label in side if label >= 0]
-            found |= set.intersection(*sorted(holders, key=len)) if holders else self._all
-        return sorted(found)
+            holders = [
+                self._holders[side, label] for side, label in _side_labels(rule) if label >= 0
+            ]
+            around |= set.intersection(*sorted([*holders, self._all], key=len))
+        return sorted(around)
 
     def joins(self, rule: LabelRule) -> bool:
-        """Whether a rule with non-terminals has the words of `rule`, so that new sentences can hold them without it."""
-        around = set.intersection(*(self._sides[0][label] for label in rule.source))
-        return any(other.arity for other in around)
+        """Whether a rule with non-terminals has the words of `rule`.
+
+        If so, new sentences can have these words without `rule`.
+        """
+        holders = set.intersection(*(self._holders[0, label] for label in rule.source))
+        return any(holder.arity for holder in holders)
+
+
+def _side_labels(rule: LabelRule) -> Iterator[tuple[int, int]]:
+    for side, labels in enumerate(rule):
+        for label in labels:
+            yield side, label
 
 
 class Phase(StrEnum):
-    """What kind of steps is made; where pruning changed anything, splitting begins again, and so does returning."""
+    """What kind of step is made."""
 
     SPLITTING = "splitting"
     FACTORING = "factoring"
     PRUNING = "pruning"
-    RETURNING = "returning"  # when no step of the others saves anything
-    SAMPLING = (
-        "sampling"  # no step of a search, but between two of them: more examples are looked at
-    )
-    FRAMING = "framing"  # likewise: targets get back what they all begin and end with
-
-
-NEXT_PHASE = {
-    Phase.SPLITTING: Phase.FACTORING,
-    Phase.FACTORING: Phase.PRUNING,
-    Phase.PRUNING: Phase.RETURNING,
-}
-AFTER_CHANGES = {Phase.PRUNING: Phase.SPLITTING, Phase.RETURNING: Phase.RETURNING}
+    RETURNING = "returning"
+    # Between two searches: more examples are searched, and targets get back their common affix.
+    SAMPLING = "sampling"
+    FRAMING = "framing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +294,12 @@ class Move:
 
 
 class Search:
-    """A grammar that becomes smaller step by step."""
+    """A grammar that becomes smaller step by step.
+
+    `rules` are the rules with their bits, `data_bits` those of each example. The `lexicon` has the
+    lexical rules, and whether pruning leaves them in any case. `evaluations` counts how often
+    grammars were charted, which takes most of the time and does not depend on the machine.
+    """
 
     def __init__(
         self,
@@ -303,23 +307,17 @@ class Search:
         rules: Iterable[LabelRule],
         settings: InductionSettings,
         splits: SplitSettings,
-        lexicon: Mapping[LabelRule, bool] | None = None,
+        lexicon: Mapping[LabelRule, bool],
         proposals: ProposalCache | None = None,
     ) -> None:
-        self.corpus, self.settings, self.splits = corpus, settings, splits
-        self._proposals = proposals or ProposalCache()
-        self.lexicon = (
-            lexicon or {}
-        )  # lexical rules, and whether they stay although no example needs them
-        self.rules: dict[LabelRule, float] = {
-            rule: label_bits(rule, settings) for rule in rules
-        }  # with their bits
+        self.corpus, self.settings, self.splits, self.lexicon = corpus, settings, splits, lexicon
+        self._proposals: ProposalCache = {} if proposals is None else proposals
+        self.rules = {rule: label_bits(rule, settings) for rule in rules}
         self._index = RuleIndex(self.rules)
-        self._phase, self._has_changed = Phase.SPLITTING, False
         self._agenda = Agenda(self.rules, settings, settings.data_weight)
-        self.evaluations = 0  # how often grammars were looked at, which takes most of the time
         self._grammar = CandidateGrammar(self.rules)
-        self.data_bits = self._data_bits(np.arange(len(self.corpus)), (), ())  # per example
+        self.evaluations = 0
+        self.data_bits = self._data_bits(np.arange(len(corpus)))
 
     @property
     def grammar_bits(self) -> float:
@@ -327,54 +325,53 @@ class Search:
 
     def moves(self) -> Iterator[Move]:
         """Make one step after the other until none saves enough."""
-        while True:
-            if self._phase is Phase.PRUNING:
-                yield from self._pruning_moves()
-            elif self._phase is Phase.RETURNING:
-                yield from self._returning_moves()
-            elif self._phase is Phase.SPLITTING or self.settings.factoring:
-                yield from self._splitting_moves(list(self.rules))
-            if self._phase in AFTER_CHANGES and self._has_changed:
-                self._phase = AFTER_CHANGES[self._phase]
-            elif self._phase is Phase.RETURNING or (
-                self._phase is Phase.PRUNING and not self.settings.returning
-            ):
-                return
-            else:
-                self._phase = NEXT_PHASE[self._phase]
-            self._has_changed = False
+        # Pruning may open the door to new splits.
+        has_changed = True
+        while has_changed:
+            yield from self._splitting_moves(list(self.rules))
+            if self.settings.factoring:
+                yield from self._splitting_moves(list(self.rules), Phase.FACTORING)
+            has_changed = False
+            for move in self._pruning_moves():
+                has_changed = True
+                yield move
+        has_changed = self.settings.returning
+        while has_changed:
+            has_changed = False
+            for move in self._returning_moves():
+                has_changed = True
+                yield move
 
-    def make(self, move: Move) -> None:
+    def apply(self, move: Move) -> None:
         self._encode(move.added)
         self._grammar.switch(move.added, move.removed)
-        self._has_changed = True
         for rule in move.removed:
             del self.rules[rule]
             self._index.remove(rule)
         for rule in move.added:
             self.rules[rule] = label_bits(rule, self.settings)
             self._index.add(rule)
-        touched = np.flatnonzero(self.corpus.touched_by((*move.added, *move.removed)))
-        self.data_bits[touched] = self._data_bits(touched, (), ())
+        touched = self._touched((*move.added, *move.removed))
+        self.data_bits[touched] = self._data_bits(touched)
 
-    def _splitting_moves(self, rules: Sequence[LabelRule]) -> Iterator[Move]:
-        """Take the best candidate of `rules`, and of all that it has to do with, until none saves enough."""
-        is_factoring = self._phase is Phase.FACTORING
-        self._agenda = Agenda(
-            self.rules, self.settings, 1.0 if is_factoring else self.settings.data_weight
-        )
-        pool = (
-            SplitPool(self.splits, self._side_bits, self.settings.least_gain)
-            if is_factoring
-            else None
-        )
+    def _splitting_moves(
+        self, rules: Sequence[LabelRule], phase: Phase = Phase.SPLITTING
+    ) -> Iterator[Move]:
+        """Take the best candidate of `rules`, and of all rules around it, until none saves enough."""
+        pool, weight = None, self.settings.data_weight
+        if phase is Phase.FACTORING:
+            pool, weight = SplitPool(self.splits, self._side_bits, self.settings.least_gain), 1.0
+        self._agenda = Agenda(self.rules, self.settings, weight)
         self._propose(rules, pool)
-        while (candidate := self._best(pool)) is not None:
+        while True:
+            candidate = self._best(pool)
+            if candidate is None:
+                return
             if candidate.data_bits is None:
                 self._agenda.record_data_term(candidate, self._saved_data_bits(candidate))
                 continue
-            move = self._completed(candidate, candidate.data_bits)
-            self.make(move)
+            move = self._take(candidate, phase)
+            # What the move has touched is no longer up to date on the agenda.
             for rule in move.removed:
                 self._agenda.withdraw(rule)
                 if pool:
@@ -384,21 +381,22 @@ class Search:
             yield move
 
     def _propose(self, rules: Sequence[LabelRule], pool: SplitPool | None) -> None:
-        """Put the candidates of rules on the agenda that are new, or whose surroundings have changed.
+        """Put the candidates of rules on the agenda that are new, or whose surroundings changed.
 
-        When factoring, also the best parts of all splits, each with the other one as companion.
+        When factoring, also the best factors of all splits, each with the other as companion.
         """
         self.evaluations += 1
         proposals = candidates(rules, self._grammar.arrays, self.splits, self._proposals)
-        for rule, proposed in zip(rules, proposals, strict=True):
+        for rule, proposed in zip(rules, proposals):
             for candidate in sorted(proposed):
                 self._agenda.propose(candidate, rule, Replacement(self.rules[rule]))
             if pool:
                 pool.add(rule)
                 pool.release(proposed)
-        for part, companion, rule in pool.released() if pool else ():
-            bits = self.rules[rule] - label_bits(companion, self.settings)
-            self._agenda.propose(part, rule, Replacement(bits, companion))
+        if pool:
+            for factor, companion, rule in pool.released():
+                bits = self.rules[rule] - label_bits(companion, self.settings)
+                self._agenda.propose(factor, rule, Replacement(bits, companion))
 
     def _best(self, pool: SplitPool | None) -> Candidate | None:
         """The first candidate of the agenda, once all splits are there that could save as much."""
@@ -413,30 +411,33 @@ class Search:
     def _side_bits(self, side: Labels) -> float:
         return label_bits(LabelRule(side, ()), self.settings)
 
+    def _touched(self, rules: Iterable[LabelRule]) -> Int64Array:
+        """The numbers of the examples in whose derivations the rules could take part."""
+        return np.flatnonzero(self.corpus.touched_by(rules))
+
     def _saved_data_bits(self, candidate: Candidate) -> float:
-        """What the candidate saves in the data term; of examples seen before, only changed ones are counted anew."""
+        """What a candidate saves in the data term; only examples that changed are charted again."""
         if candidate.outcome is None:
-            examples, most = (
-                np.flatnonzero(self.corpus.touched_by(candidate.added)),
-                self.settings.sample,
-            )
+            examples, most = self._touched(candidate.added), self.settings.sample
             if most is not None and len(examples) > most:
                 rng = random.Random(f"{self.settings.seed} {candidate.rule}")
                 examples = np.sort(np.array(rng.sample(examples.tolist(), most), dtype=np.int64))
-            candidate.outcome = DataTerm(
-                examples, np.zeros(len(examples), np.bool_), np.zeros(len(examples))
-            )
+            size = len(examples)
+            candidate.outcome = DataTerm(examples, np.zeros(size, np.bool_), np.zeros(size))
         outcome = candidate.outcome
-        missing = ~outcome.known
+        missing = ~outcome.is_current
         self._encode(candidate.added)
         outcome.data_bits[missing] = self._data_bits(
             outcome.examples[missing], candidate.added, candidate.replaces
         )
-        outcome.known |= missing
+        outcome.is_current |= missing
         return float(self.data_bits[outcome.examples].sum() - outcome.data_bits.sum())
 
     def _data_bits(
-        self, examples: Int64Array, added: Iterable[LabelRule], removed: Iterable[LabelRule]
+        self,
+        examples: Int64Array,
+        added: Iterable[LabelRule] = (),
+        removed: Iterable[LabelRule] = (),
     ) -> FloatArray:
         """The data bits of some examples if the grammar were changed."""
         self.evaluations += 1
@@ -444,140 +445,146 @@ class Search:
         return data_bits(self._grammar.switched(added, removed), chosen.sources, chosen.targets)
 
     def _encode(self, rules: Sequence[LabelRule]) -> None:
-        """See to it that the rules can be switched on, and those that are likely to be looked at next."""
-        if not all(rule in self._grammar for rule in rules):
-            foremost = self._agenda.top(max(AHEAD, len(self.rules) // AHEAD_SHARE))
-            ahead = [rule for candidate in foremost for rule in candidate.added]
-            self._grammar = CandidateGrammar(self.rules, [*rules, *ahead])
+        """Encode rules that are not yet, and those that are likely to be looked at next."""
+        if all(rule in self._grammar for rule in rules):
+            return
+        tried = list(rules)
+        for candidate in self._agenda.top(max(AHEAD, len(self.rules) // AHEAD_SHARE)):
+            tried += candidate.added
+        self._grammar = CandidateGrammar(self.rules, tried)
 
-    def _completed(self, candidate: Candidate, saved: float) -> Move:
-        """The step that takes the candidate; rules that the others now derive go as well if that saves bits."""
-        assert candidate.outcome is not None, "the data bits of the best candidate are known"
-        added, removed = candidate.added, list(candidate.replaces)
+    def _take(self, candidate: Candidate, phase: Phase) -> Move:
+        """Add a candidate; rules that the others now derive go as well if that saves bits."""
+        assert candidate.outcome is not None, "the best candidate has a data term"
+        assert candidate.data_bits is not None, "the best candidate has a data term"
+        examples = candidate.outcome.examples
+        added, removed, saved = candidate.added, list(candidate.replaces), candidate.data_bits
         around = [rule for rule in self._index.around(added) if rule not in candidate.replaces]
         self._encode(added)
-        if also := derivable_rules(around, self._grammar.switched(added, removed)):
-            examples = candidate.outcome.examples
-            if (
-                self.settings.sample is None
-            ):  # those rules may touch examples that the candidate does not
-                examples = np.union1d(examples, np.flatnonzero(self.corpus.touched_by(also)))
+        also = derivable_rules(around, self._grammar.switched(added, removed))
+        if also:
+            if self.settings.sample is None:
+                # Those rules may touch examples that the candidate does not.
+                examples = np.union1d(examples, self._touched(also))
             after = self._data_bits(examples, added, [*removed, *also])
             saved_with = float(self.data_bits[examples].sum() - after.sum())
             if saved_with + sum(self.rules[rule] for rule in also) >= saved:
                 removed, saved = [*removed, *also], saved_with
-        bits = sum(self.rules[rule] for rule in removed) - sum(
-            label_bits(rule, self.settings) for rule in added
-        )
-        return Move(self._phase, added, tuple(sorted(removed)), bits, saved)
+        bits = sum(self.rules[rule] for rule in removed)
+        bits -= sum(label_bits(rule, self.settings) for rule in added)
+        move = Move(phase, added, tuple(sorted(removed)), bits, saved)
+        self.apply(move)
+        return move
 
     def _pruning_moves(self) -> Iterator[Move]:
         """Remove one rule after the other that no example needs, the one that saves most first."""
         savings = self._removable(self.rules) if self.settings.pruning else {}
         while savings:
-            rule, saved = max(
-                savings.items(), key=lambda item: (self.rules[item[0]] + item[1], item[0])
-            )
-            if self.rules[rule] + saved <= self.settings.least_gain:
+            saving, rule = max((self.rules[rule] + bits, rule) for rule, bits in savings.items())
+            if saving <= self.settings.least_gain:
                 return
-            move = Move(self._phase, (), (rule,), self.rules[rule], saved)
-            self.make(move)
+            move = Move(Phase.PRUNING, (), (rule,), self.rules[rule], savings.pop(rule))
+            self.apply(move)
             touched = self.corpus.touched_by([rule])
-            del savings[rule]
-            stale = [
-                other for other in savings if np.any(self.corpus.touched_by([other]) & touched)
-            ]
-            again = self._removable(stale)
-            savings = {other: bits for other, bits in savings.items() if other not in stale} | again
+            stale = [left for left in savings if np.any(self.corpus.touched_by([left]) & touched)]
+            for left in stale:
+                del savings[left]
+            savings |= self._removable(stale)
             yield move
 
     def _removable(self, rules: Iterable[LabelRule]) -> dict[LabelRule, float]:
-        """The rules without which every example can still be derived, and the bits that each saves in the data term."""
-        found = {}
+        """The rules that no example needs, and the bits that each saves in the data term."""
+        savings: dict[LabelRule, float] = {}
         for rule in rules:
             if rule in self.lexicon and (self.lexicon[rule] or not self._index.joins(rule)):
                 continue
-            examples = np.flatnonzero(self.corpus.touched_by([rule]))
-            if not np.all(np.isfinite(self._data_bits(examples[:FIRST_LOOK], (), [rule]))):
-                continue
-            after = self._data_bits(examples, (), [rule])
+            examples = self._touched([rule])
+            after = self._data_bits(examples[:FIRST_LOOK], (), [rule])
             if np.all(np.isfinite(after)):
-                found[rule] = float(self.data_bits[examples].sum() - after.sum())
-        return found
+                after = np.append(after, self._data_bits(examples[FIRST_LOOK:], (), [rule]))
+                if np.all(np.isfinite(after)):
+                    savings[rule] = float(self.data_bits[examples].sum() - after.sum())
+        return savings
 
     def spared_bits(self) -> float:
         """What lexical rules cost that pruning leaves although no example needs them."""
         spared: list[LabelRule] = []
         for rule in sorted(self.lexicon.keys() & self.rules.keys()):
-            examples = np.flatnonzero(self.corpus.touched_by([rule]))
-            if np.all(np.isfinite(self._data_bits(examples, (), [*spared, rule]))):
+            if np.all(np.isfinite(self._data_bits(self._touched([rule]), (), [*spared, rule]))):
                 spared.append(rule)
         return sum(self.rules[rule] for rule in spared)
 
     def _returning_moves(self) -> Iterator[Move]:
-        """Do without one rule after the other where that leads to a shorter description.
+        """Remove one rule after the other where that leads to a shorter description.
 
-        A step that once paid may stand in the way of a better one, since only what is not derived makes proposals.
+        A step that once paid may stand in the way of a better one, since only what is not derived
+        makes proposals.
         """
         bits = self._total_bits()
         for rule in sorted(self.rules):
             if rule not in self.rules:
                 continue
-            other = self._remove_and_research(rule)
-            if (
-                other is None
-                or (after := other._total_bits(bits)) >= bits - self.settings.least_gain
-            ):
+            search = self._remove_and_research(rule)
+            if search is None:
                 continue
-            added, removed = (
-                sorted(other.rules.keys() - self.rules),
-                self.rules.keys() - other.rules - {rule},
+            after = search._total_bits(bits)
+            if after >= bits - self.settings.least_gain:
+                continue
+            added = sorted(search.rules.keys() - self.rules)
+            removed = sorted(self.rules.keys() - search.rules - {rule})
+            move = Move(
+                Phase.RETURNING,
+                tuple(added),
+                (rule, *removed),
+                self.grammar_bits - search.grammar_bits,
+                float(self.data_bits.sum() - search.data_bits.sum()),
             )
-            saved = (
-                self.grammar_bits - other.grammar_bits,
-                float(self.data_bits.sum() - other.data_bits.sum()),
-            )
-            move = Move(Phase.RETURNING, tuple(added), (rule, *sorted(removed)), *saved)
-            self.make(move)
+            self.apply(move)
             bits = after
             yield move
 
     def _remove_and_research(self, rule: LabelRule) -> Search | None:
-        """What a search finds that begins without `rule`, with the examples that need it as rules of their own.
+        """What a search finds that begins without `rule`, but with rules for examples that need it.
 
-        None where there is nothing to find: one example alone needs the rule, or what replaces it leaves others out.
+        None where there is nothing to find: one example alone needs the rule, or what replaces it
+        leaves others out.
         """
         if rule in self.lexicon or rule.source == rule.target:
             return None
-        touched = np.flatnonzero(self.corpus.touched_by([rule]))
+        touched = self._touched([rule])
         lost = touched[~np.isfinite(self._data_bits(touched, (), [rule]))]
         if len(lost) == 1:
             return None
-        back = [self.corpus.pair(number) for number in lost[:MAX_REINSERTED]]
-        others = self.corpus.select(
-            np.setdiff1d(np.arange(len(self.corpus)), lost[MAX_REINSERTED:])
+        begin = partial(
+            Search,
+            settings=self.settings.changed(returning=False),
+            splits=replace(self.splits, tabu=rule),
+            lexicon=self.lexicon,
+            proposals=self._proposals,
         )
-        rules = dict.fromkeys([*(each for each in self.rules if each != rule), *back])
-        settings, splits = self.settings.changed(returning=False), replace(self.splits, tabu=rule)
-        search = Search(others, rules, settings, splits, self.lexicon, self._proposals)
-        for _ in search._splitting_moves(back):
+        # Search with some of the lost examples; the others are left out at first.
+        reinserted = [self.corpus.pair(number) for number in lost[:MAX_REINSERTED]]
+        numbers = np.setdiff1d(np.arange(len(self.corpus)), lost[MAX_REINSERTED:])
+        rules = dict.fromkeys(self.rules)
+        del rules[rule]
+        rules |= dict.fromkeys(reinserted)
+        search = begin(self.corpus.select(numbers), rules)
+        for _ in search._splitting_moves(reinserted):
             pass
         self.evaluations += search.evaluations
         if len(lost) > MAX_REINSERTED:
-            search = Search(
-                self.corpus, search.rules, settings, splits, self.lexicon, self._proposals
-            )
+            search = begin(self.corpus, search.rules)
             self.evaluations += search.evaluations
-        is_found = rule not in search.rules and bool(
-            np.all(np.isfinite(search.data_bits))
-        )  # it may be an example
-        return search if is_found else None
+        # The rule may be an example itself, and come back as one.
+        if rule in search.rules or not np.all(np.isfinite(search.data_bits)):
+            return None
+        return search
 
     def _total_bits(self, most: float = math.inf) -> float:
         """The objective; where the rules alone take more than `most`, only their bits."""
         if self.grammar_bits >= most:
             return self.grammar_bits
-        if not self.settings.fitted:
-            return self.grammar_bits + float(self.data_bits.sum())
-        bits = fitted_data_bits(self._grammar.arrays, self.corpus.sources, self.corpus.targets)
+        bits = self.data_bits
+        if self.settings.fitted:
+            bits = fitted_data_bits(self._grammar.arrays, self.corpus.sources, self.corpus.targets)
         return self.grammar_bits + float(bits.sum())

@@ -30,25 +30,21 @@ def induction_config(
     target_grammar: TargetGrammar | None = None,
 ) -> RunConfig:
     """What a search begins with: equal configurations make equal steps."""
-    rules, legal = (
-        [str(rule) for rule in seed_rules],
-        "" if target_grammar is None else str(target_grammar),
-    )
+    rules = list(map(str, seed_rules))
+    legal = str(target_grammar or "")
     return RunConfig.of("induction", examples, settings, seed_rules=rules, target_grammar=legal)
 
 
 def grammar_comments(config: RunConfig) -> list[str]:
     """Lines for the top of a grammar file."""
-    seed_rules = config.extra["seed_rules"]
-    seeds = (
-        f" and {len(seed_rules):,} seed rules {sha256(' '.join(seed_rules))[:16]}"
-        if seed_rules
-        else ""
-    )
-    if legal := config.extra["target_grammar"]:
-        seeds += f", with the target grammar {sha256(legal)[:16]}"
+    origin = counted(config.data.examples, "example")
+    seed_rules, legal = config.extra["seed_rules"], config.extra["target_grammar"]
+    if seed_rules:
+        origin += f" and {len(seed_rules):,} seed rules {sha256(' '.join(seed_rules))[:16]}"
+    if legal:
+        origin += f", with the target grammar {sha256(legal)[:16]}"
     return [
-        f"# induced by nqg {config.nqg_version} from {counted(config.data.examples, 'example')}{seeds}",
+        f"# induced by nqg {config.nqg_version} from {origin}",
         f"# sha256 of the examples: {config.data.fingerprint}",
         SETTINGS_MARK + json.dumps(dict(config.settings)),
     ]
@@ -61,7 +57,8 @@ def settings_in_comments(path: Path) -> dict[str, Any]:
             try:
                 settings = json.loads(line.removeprefix(SETTINGS_MARK))
             except (ValueError, RecursionError):
-                return {}  # a comment of someone else's: comments can be anything
+                # Comments of other programs can be anything.
+                return {}
             return settings if isinstance(settings, dict) else {}
         if not line.startswith("#"):
             break
@@ -70,7 +67,10 @@ def settings_in_comments(path: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class StepRecord:
-    """A line of the log: what a step changed, and the rules and bits after it; step 0 is where the search began."""
+    """A line of the log: what a step changed, and the rules and bits after it.
+
+    Step 0 is where the search began.
+    """
 
     step: int
     phase: str
@@ -83,30 +83,27 @@ class StepRecord:
 
     @classmethod
     def of_beginning(cls, induction: Induction) -> StepRecord:
-        length = induction.length
-        return cls(
-            0,
-            BEGINNING,
-            (),
-            (),
-            induction.searched_rules,
-            length.grammar_bits,
-            length.data_bits,
-            0.0,
-        )
+        bits = asdict(induction.length)
+        return cls(0, BEGINNING, (), (), induction.searched_rules, seconds=0.0, **bits)
 
     @classmethod
     def of_step(cls, number: int, step: InductionStep, seconds: float) -> StepRecord:
         """The record of a step that ended `seconds` after the beginning.
 
-        >>> pairs = [Example(*pair.split(" = ")) for pair in ("jump = J", "jump twice = J J", "run twice = R R")]
+        >>> pairs = [Example("jump", "J"), Example("jump twice", "J J"), Example("run twice", "R R")]
         >>> step = next(Induction(pairs, InductionSettings(repeated_targets=True)).steps())
         >>> StepRecord.of_step(1, step, 0.5).added
         ('NT_1 twice ### NT_1 NT_1',)
         """
-        added, removed = (tuple(map(str, rules)) for rules in (step.added, step.removed))
-        bits = (step.length.grammar_bits, step.length.data_bits)
-        return cls(number, step.phase, added, removed, step.rules, *bits, round(seconds, 6))
+        return cls(
+            number,
+            step.phase,
+            tuple(map(str, step.added)),
+            tuple(map(str, step.removed)),
+            step.rules,
+            seconds=round(seconds, 6),
+            **asdict(step.length),
+        )
 
     @property
     def length(self) -> DescriptionLength:
@@ -119,12 +116,11 @@ class StepRecord:
 def read_search_log(path: Path) -> list[StepRecord]:
     """The records of a log; a line that is none is refused with its place."""
     records: list[StepRecord] = []
-    for place, line in numbered_lines(path):
-        record = read_dataclass(
-            StepRecord, strict_json(line, place), "the step", place, complete=True
-        )
+    for location, line in numbered_lines(path):
+        values = strict_json(line, location)
+        record = read_dataclass(StepRecord, values, "the step", location, complete=True)
         if record.step != len(records):
-            raise FormatError(f"expected step {len(records)}, found step {record.step}", place)
+            raise FormatError(f"expected step {len(records)}, found step {record.step}", location)
         records.append(record)
     if not records:
         raise FormatError("expected the log of a search, found no line", path)

@@ -8,9 +8,11 @@ example needs are not charged for: they are there for sentences that the trial d
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from nqg.data.example import Example
@@ -20,10 +22,15 @@ from nqg.induction.induce import Induction
 from nqg.induction.settings import InductionSettings
 from nqg.types.target_grammar import TargetGrammar
 
-TRIAL_EXAMPLES = 1000  # as many distinct examples, drawn at random, are searched in a trial
-MOST_READ = 50_000  # examples of which those are drawn: a corpus may be larger than memory
-FEW_RULES = 50  # with more, returning, which takes a search for every rule, is left out
-BUDGET = 80_000  # most evaluations of grammars in all trials, a millisecond or two each: no clock, so no chance
+# So many distinct examples, drawn at random, are searched in a trial (not measured).
+TRIAL_EXAMPLES = 1000
+# They are drawn from so many, which bounds the time for larger files.
+MOST_READ = 50_000
+# With more rules, returning, which takes a search for every rule, is left out (docs/mathematics.md).
+FEW_RULES = 50
+# Most evaluations of grammars in all trials, a millisecond or two each. Evaluations are counted and
+# not seconds, so that results do not depend on the machine.
+BUDGET = 80_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +44,8 @@ class Trial:
     best: InductionSettings
 
     def __str__(self) -> str:
-        return (
-            ", ".join(f"{name} = {value}" for name, value in self.changed.items()) or "as it begins"
-        )
+        changes = [f"{name} = {value}" for name, value in self.changed.items()]
+        return ", ".join(changes) or "as it begins"
 
 
 def chosen_settings(
@@ -47,67 +53,68 @@ def chosen_settings(
 ) -> InductionSettings:
     """The settings of the last of all `trials` that the budget allows."""
     best = InductionSettings.automatic()
-    for trial in trials(
-        examples, target_grammar=target_grammar, is_over=lambda spent: spent > BUDGET
-    ):
+    for trial in trials(examples, {}, target_grammar, lambda spent: spent > BUDGET):
         best = trial.best
     return best
 
 
 def trials(
     examples: Sequence[Example],
-    given: Mapping[str, Any] | None = None,
+    fixed: Mapping[str, Any] = MappingProxyType({}),
     target_grammar: TargetGrammar | None = None,
     is_over: Callable[[int], bool] = lambda _: False,
 ) -> Iterator[Trial]:
-    """Try one change after the other, from `InductionSettings.automatic()`; what is `given` is never changed.
+    """Try one change after the other, from `InductionSettings.automatic()`; what is `fixed` stays.
 
-    The last trial has the settings to use. Once `is_over` says so, of all evaluations of grammars so far, the trial
-    under way does not count.
+    The last trial has the settings to use. Once `is_over` says so, of all evaluations of grammars so
+    far, the trial under way does not count.
     """
-    fixed = dict(given or {})
-    if len(examples) > MOST_READ:
-        examples = [
-            examples[number]
-            for number in sorted(random.Random(0).sample(range(len(examples)), MOST_READ))
-        ]
-    distinct = shortest_first(examples)
-    picked = random.Random(0).sample(range(len(distinct)), min(len(distinct), TRIAL_EXAMPLES))
-    part = [distinct[number] for number in sorted(picked)]
-    best = found = InductionSettings.automatic().changed(**fixed)
-    least, spent = float("inf"), 0
-    has_frame = CommonAffix.of(part) is not None
-    for changes in ({}, *(each for each in ALTERNATIVES if has_frame or "frame" not in each)):
+    sample = _drawn(shortest_first(_drawn(examples, MOST_READ)), TRIAL_EXAMPLES)
+    start = best = InductionSettings.automatic().changed(**fixed)
+    least, spent = math.inf, 0
+    has_frame = CommonAffix.of(sample) is not None
+    for changes in ({}, *ALTERNATIVES):
         changed = {name: value for name, value in changes.items() if name not in fixed}
-        settings = best.changed(**changed)
-        if changes and settings == best:
+        settings = start.changed(**changed)
+        is_idle = "frame" in changes and not has_frame
+        if is_idle or (changes and settings == start):
             continue
+
+        # Search without returning; with it, if there are few rules.
         for returning in (False, True):
-            induction = Induction(
-                part, settings.changed(returning=returning), target_grammar=target_grammar
-            )
+            searched = settings.changed(returning=returning)
+            induction = Induction(sample, searched, target_grammar=target_grammar)
             for _ in induction.steps():
                 if is_over(spent + induction.evaluations):
                     return
             spent += induction.evaluations
             if induction.searched_rules > FEW_RULES or not settings.returning:
                 break
+
+        # Keep the settings if they lead to fewer bits; spared lexical rules cost nothing.
         grammar = induction.grammar
-        length = description_length(grammar, part, settings)
+        length = description_length(grammar, sample, settings)
         length = replace(length, grammar_bits=length.grammar_bits - induction.spared_bits)
         is_best = length.total < least
         if is_best:
-            best, least, found = (
-                settings,
-                length.total,
-                settings.changed(**{"returning": returning} | fixed),
-            )
-        yield Trial(changed, len(grammar), length, is_best, found)
+            start, least = settings, length.total
+            best = settings.changed(**{"returning": returning} | dict(fixed))
+        yield Trial(changed, len(grammar), length, is_best, best)
 
 
+def _drawn(examples: Sequence[Example], most: int) -> Sequence[Example]:
+    """At most so many examples, at random, in their order."""
+    if len(examples) <= most:
+        return examples
+    numbers = random.Random(0).sample(range(len(examples)), most)
+    return [examples[number] for number in sorted(numbers)]
+
+
+# The order was chosen with SCAN, GeoQuery and COGS in view (docs/mathematics.md): what else is good
+# depends most on the number of non-terminals.
 ALTERNATIVES: tuple[Mapping[str, Any], ...] = (
     {"frame": False},
-    {"max_non_terminals": 3},  # first, since what else is good depends on it most
+    {"max_non_terminals": 3},
     {"max_non_terminals": 4},
     {"lexical": False},
     {"repeated_targets": False},
