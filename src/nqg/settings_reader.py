@@ -99,7 +99,15 @@ def read_value(
             name = table
         return read_dataclass(hint, value, name, place)
     if _is_union(hint):
-        return _read_union(options, value, name, place, table)
+        kinds = [option for option in options if option is not types.NoneType]
+        if value is None and len(kinds) < len(options):
+            return None
+        # The error of a lone type says more than that no type takes the value.
+        if len(kinds) == 1:
+            return read_value(kinds[0], value, name, place, table=table)
+        for kind in kinds:
+            with suppress(FormatError):
+                return read_value(kind, value, name, place, table=table)
     if origin is typing.Literal and value in options:
         return value
     if isinstance(hint, type) and issubclass(hint, Enum):
@@ -107,12 +115,12 @@ def read_value(
             if member.value == value:
                 return member
     if origin in (tuple, list) and isinstance(value, list | tuple):
-        kinds = options
+        row = options
         if origin is list or options[-1] is Ellipsis:
-            kinds = options[:1] * len(value)
-        if len(kinds) == len(value):
+            row = options[:1] * len(value)
+        if len(row) == len(value):
             entries = []
-            for at, (kind, entry) in enumerate(zip(kinds, value)):
+            for at, (kind, entry) in enumerate(zip(row, value)):
                 entries.append(read_value(kind, entry, f"entry {at} of {name}", place))
             return origin(entries)
     if origin in (Mapping, dict) and isinstance(value, Mapping):
@@ -126,22 +134,6 @@ def read_value(
 
 def _is_union(hint: Any) -> bool:
     return isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union
-
-
-def _read_union(
-    options: tuple[Any, ...], value: Any, name: str, place: Place | Path | None, table: str | None
-) -> Any:
-    """The value as the first of the types that takes it."""
-    if value is None and types.NoneType in options:
-        return None
-    kinds = [option for option in options if option is not types.NoneType]
-    # The error of a lone type says more than that no type takes the value.
-    if len(kinds) == 1:
-        return read_value(kinds[0], value, name, place, table=table)
-    for kind in kinds:
-        with suppress(FormatError):
-            return read_value(kind, value, name, place, table=table)
-    raise _mismatch(typing.Union[*kinds], value, name, place)
 
 
 def _mismatch(hint: Any, value: object, name: str, place: Place | Path | None) -> FormatError:

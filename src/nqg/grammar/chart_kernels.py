@@ -156,7 +156,7 @@ def scan_and_complete(end: int, token: int, grammar: GrammarArrays, work: Worksp
 @inlined
 def apply_rules(item: int, grammar: GrammarArrays, work: Workspace) -> None:
     """List the hyperedges of the rules that end at `item`: one for each way back to the start."""
-    trie, trie_node, depth = grammar.trie, work.trie_nodes[item], 0
+    graph, trie, trie_node, depth = work.graph, grammar.trie, work.trie_nodes[item], 0
     first, last = trie.first_item[trie_node], trie.first_item[trie_node + 1]
     if first == last:
         return
@@ -170,26 +170,21 @@ def apply_rules(item: int, grammar: GrammarArrays, work: Workspace) -> None:
                 work.path[depth] = work.older_pointer[work.path[depth]]
         elif work.pointer_origin[pointer] == 0:
             for rule in trie.items[first:last]:
-                if grammar.active[rule]:
-                    _append_path(rule, depth, work)
+                if not grammar.active[rule]:
+                    continue
+                hyperedge, arity = append_hyperedge(graph.used[GRAPH_NODES], rule, graph), 0
+                if hyperedge == NOTHING:
+                    return
+                # The path runs from right to left.
+                for at in range(depth, -1, -1):
+                    child = work.pointer_child[work.path[at]]
+                    if child != NOTHING:
+                        graph.children[hyperedge, arity] = child
+                        arity += 1
             work.path[depth] = work.older_pointer[pointer]
         else:
             depth += 1
             work.path[depth] = work.newest_pointer[work.pointer_origin[pointer]]
-
-
-@inlined
-def _append_path(rule: int, depth: int, work: Workspace) -> None:
-    """Add `rule` with the children that the current path passed over, from right to left."""
-    graph = work.graph
-    hyperedge, arity = append_hyperedge(graph.used[GRAPH_NODES], rule, graph), 0
-    if hyperedge == NOTHING:
-        return
-    for at in range(depth, -1, -1):
-        child = work.pointer_child[work.path[at]]
-        if child != NOTHING:
-            graph.children[hyperedge, arity] = child
-            arity += 1
 
 
 @inlined
@@ -206,23 +201,13 @@ def append_hyperedge(head: int, rule: int, graph: GraphBuffer) -> int:
 
 
 @inlined
-def _append_texts(
-    start: int, end: int, first: int, grammar: GrammarArrays, graph: GraphBuffer
-) -> None:
-    """Add all that free text can be over a span; `first` numbers the sentence's first token."""
-    values, size = grammar.values, end - start
-    if size <= values.texts.max_length:
-        for text in range(values.texts.rules):
-            if size <= values.text_lengths[text]:
-                rule = inlined_free_text_id(values.texts, first + start, size, text)
-                append_hyperedge(graph.used[GRAPH_NODES], rule, graph)
-
-
-@inlined
 def _chart(
     sentence: int, first: int, tokens: Int32Array, grammar: GrammarArrays, work: Workspace
 ) -> None:
-    """Fill the graph buffer with the chart of one sentence, unless it is full before."""
+    """Fill the graph buffer with the chart of one sentence, unless it is full before.
+
+    Tokens are numbered through all sentences, those of this one from `first` on.
+    """
     graph, used, count = work.graph, work.used, len(tokens)
     values, value, last_value = grammar.values, 0, 0
     if len(values.first_value) > 0:
@@ -250,7 +235,11 @@ def _chart(
             ):
                 append_hyperedge(node, values.first + value, graph)
                 value += 1
-            _append_texts(start, end, first, grammar, graph)
+            size = end - start
+            for text in range(values.texts.rules):
+                if size <= values.texts.max_length and size <= values.text_lengths[text]:
+                    rule = inlined_free_text_id(values.texts, first + start, size, text)
+                    append_hyperedge(node, rule, graph)
             # A span with hyperedges gets a node, with which rules may begin.
             if graph.used[GRAPH_HYPEREDGES] > before:
                 graph.starts[node], graph.ends[node], work.cells[start, end] = start, end, node
@@ -263,47 +252,37 @@ def _chart(
 
 
 @inlined
-def keep_all(graph: GraphBuffer) -> None:
-    graph.kept[: graph.used[GRAPH_NODES]] = 0
+def emit(sentence: int, root: int, prune: bool, graph: GraphBuffer, out: Hypergraph) -> bool:
+    """Write the graph as that sentence of `out`; False where `out` or the buffer is full.
 
-
-@inlined
-def keep_reachable(root: int, graph: GraphBuffer) -> None:
-    """Keep the nodes that `root` leads to; none if it is NOTHING."""
-    graph.kept[: graph.used[GRAPH_NODES]] = NOTHING
-    if root == NOTHING:
-        return
-    graph.kept[root] = 0
-    # From the last hyperedge to the first, parents come before their children.
-    for hyperedge in range(graph.used[GRAPH_HYPEREDGES] - 1, -1, -1):
-        if graph.kept[graph.heads[hyperedge]] != NOTHING:
-            for child in graph.children[hyperedge]:
-                if child != NOTHING:
-                    graph.kept[child] = 0
-
-
-@inlined
-def emit(sentence: int, graph: GraphBuffer, out: Hypergraph) -> bool:
-    """Write what is kept as that sentence of `out`; False where it or the buffer is full.
-
-    No node is without a hyperedge, so that nodes fit into `out` wherever hyperedges do.
+    If it is pruned, write what `root` leads to, nothing if that is NOTHING. No node is without a
+    hyperedge, so that nodes fit into `out` wherever hyperedges do.
     """
     first_node, first_hyperedge = out.first_node[sentence], out.first_hyperedge
-    end = first_hyperedge[first_node]
-    if graph.used[GRAPH_FULL] or end + graph.used[GRAPH_HYPEREDGES] > len(out.rules):
+    end, hyperedges, kept = first_hyperedge[first_node], graph.used[GRAPH_HYPEREDGES], graph.kept
+    if graph.used[GRAPH_FULL] or end + hyperedges > len(out.rules):
         return False
-    # Number the nodes, in their order.
+    # Mark the nodes to keep. From the last hyperedge to the first, parents come before children.
+    kept[: graph.used[GRAPH_NODES]] = NOTHING if prune else 0
+    if prune and root != NOTHING:
+        kept[root] = 0
+        for hyperedge in range(hyperedges - 1, -1, -1):
+            if kept[graph.heads[hyperedge]] != NOTHING:
+                for child in graph.children[hyperedge]:
+                    if child != NOTHING:
+                        kept[child] = 0
+    # Number them, in their order.
     nodes = first_node
     for node in range(graph.used[GRAPH_NODES]):
-        if graph.kept[node] != NOTHING:
-            graph.kept[node] = nodes
+        if kept[node] != NOTHING:
+            kept[node] = nodes
             out.starts[nodes], out.ends[nodes] = graph.starts[node], graph.ends[node]
             first_hyperedge[nodes] = 0
             nodes += 1
     out.first_node[sentence + 1] = nodes
-    # Group the hyperedges by node: count those of each, and let them end where the next one's begin.
-    for hyperedge in range(graph.used[GRAPH_HYPEREDGES]):
-        head = graph.kept[graph.heads[hyperedge]]
+    # Group the hyperedges by node: count those of each, and note where they end.
+    for hyperedge in range(hyperedges):
+        head = kept[graph.heads[hyperedge]]
         if head != NOTHING:
             first_hyperedge[head] += 1
     for node in range(first_node, nodes):
@@ -311,8 +290,8 @@ def emit(sentence: int, graph: GraphBuffer, out: Hypergraph) -> bool:
         first_hyperedge[node] = end
     first_hyperedge[nodes] = end
     # Write them from the last to the first, which moves the ends back to the beginnings.
-    for hyperedge in range(graph.used[GRAPH_HYPEREDGES] - 1, -1, -1):
-        head = graph.kept[graph.heads[hyperedge]]
+    for hyperedge in range(hyperedges - 1, -1, -1):
+        head = kept[graph.heads[hyperedge]]
         if head == NOTHING:
             continue
         first_hyperedge[head] -= 1
@@ -320,7 +299,7 @@ def emit(sentence: int, graph: GraphBuffer, out: Hypergraph) -> bool:
         out.rules[row] = graph.rules[hyperedge]
         for at in range(out.children.shape[1]):
             child = graph.children[hyperedge, at]
-            out.children[row, at] = NOTHING if child == NOTHING else graph.kept[child]
+            out.children[row, at] = NOTHING if child == NOTHING else kept[child]
     return True
 
 
@@ -342,10 +321,7 @@ def fill_charts(
         first = sources.offsets[sentence]
         tokens = sources.values[first : sources.offsets[sentence + 1]]
         _chart(sentence, first, tokens, grammar, work)
-        if prune:
-            keep_reachable(work.cells[0, len(tokens)], work.graph)
-        else:
-            keep_all(work.graph)
-        if not emit(sentence - begin, work.graph, out):
+        root = work.cells[0, len(tokens)]
+        if not emit(sentence - begin, root, prune, work.graph, out):
             return sentence
     return count

@@ -31,8 +31,6 @@ from nqg.grammar.chart_kernels import (
     emit,
     graph_buffer,
     ints,
-    keep_all,
-    keep_reachable,
 )
 from nqg.grammar.encoding import LEAF, NO_TYPE, GrammarArrays, TypeArrays, slot_rule, value_row
 from nqg.grammar.hypergraph import Hypergraph
@@ -62,27 +60,6 @@ def goal_workspace(
 
 
 @inlined
-def _yield_length(
-    rule: int, slot: int, value: int, grammar: GrammarArrays, work: GoalWorkspace
-) -> int:
-    """How many tokens `rule` yields over the chosen goals.
-
-    In the rule of a slot, `slot` is the slot's terminal, for which the tokens of row `value` stand;
-    in any other rule it is NOTHING.
-    """
-    length = 0
-    for at in range(grammar.targets.offsets[rule], grammar.targets.offsets[rule + 1]):
-        symbol = grammar.targets.values[at]
-        if symbol < 0:
-            length += work.lengths[work.chosen_goals[-symbol - 1]]
-        elif symbol == slot:
-            length += grammar.values.sizes[value]
-        else:
-            length += 1
-    return length
-
-
-@inlined
 def _matches_at(
     position: int,
     rule: int,
@@ -92,7 +69,11 @@ def _matches_at(
     grammar: GrammarArrays,
     work: GoalWorkspace,
 ) -> bool:
-    """Whether the rule's yield reads exactly as `target` from `position` on."""
+    """Whether the rule's yield over the chosen goals reads as `target` from `position` on.
+
+    In the rule of a slot, `slot` is the slot's terminal, for which the tokens of row `value` stand;
+    in any other rule it is NOTHING.
+    """
     for at in range(grammar.targets.offsets[rule], grammar.targets.offsets[rule + 1]):
         symbol = grammar.targets.values[at]
         if symbol < 0:
@@ -118,32 +99,8 @@ def _matches_at(
 
 
 @inlined
-def _goal_of(node: int, position: int, length: int, charts: Hypergraph, work: GoalWorkspace) -> int:
-    """The goal of a chart node for that substring of the target, made if it is new.
-
-    NOTHING when the buffer is full.
-    """
-    graph = work.graph
-    goal: int = work.newest_goal[position]
-    while goal != NOTHING and work.lengths[goal] != length:
-        goal = work.older_goal[goal]
-    if goal != NOTHING:
-        return goal
-    goal = graph.used[GRAPH_NODES]
-    if goal == len(graph.starts):
-        graph.used[GRAPH_FULL] = 1
-        return NOTHING
-    graph.starts[goal], graph.ends[goal] = charts.starts[node], charts.ends[node]
-    work.positions[goal], work.lengths[goal] = position, length
-    work.older_goal[goal] = work.newest_goal[position]
-    work.newest_goal[position] = goal
-    graph.used[GRAPH_NODES] += 1
-    return goal
-
-
-@inlined
 def choose_first(arity: int, work: GoalWorkspace) -> bool:
-    """Choose the first goal of each of `nodes`, but for those that are NOTHING; False if one has none."""
+    """Choose the first goal of each of `nodes` but NOTHING; False if one has none."""
     for at in range(arity):
         node = work.nodes[at]
         if node != NOTHING:
@@ -155,7 +112,7 @@ def choose_first(arity: int, work: GoalWorkspace) -> bool:
 
 @inlined
 def choose_next(arity: int, work: GoalWorkspace) -> bool:
-    """Choose the next combination of goals, the last node's changing fastest; False after the last."""
+    """Choose the next combination of goals, the last node's changing fastest; False if none is left."""
     for at in range(arity - 1, -1, -1):
         node = work.nodes[at]
         if node != NOTHING:
@@ -176,14 +133,28 @@ def _record(
     charts: Hypergraph,
     work: GoalWorkspace,
 ) -> None:
-    """Add a hyperedge that yields that substring of the target over the chosen goals."""
-    goal = _goal_of(node, position, length, charts, work)
+    """Add a hyperedge over the chosen goals to the goal of a node and that substring of the target.
+
+    The goal is made if it is new.
+    """
+    graph = work.graph
+    goal = work.newest_goal[position]
+    while goal != NOTHING and work.lengths[goal] != length:
+        goal = work.older_goal[goal]
     if goal == NOTHING:
-        return
-    hyperedge = append_hyperedge(goal, rule, work.graph)
+        goal = graph.used[GRAPH_NODES]
+        if goal == len(graph.starts):
+            graph.used[GRAPH_FULL] = 1
+            return
+        graph.starts[goal], graph.ends[goal] = charts.starts[node], charts.ends[node]
+        work.positions[goal], work.lengths[goal] = position, length
+        work.older_goal[goal] = work.newest_goal[position]
+        work.newest_goal[position] = goal
+        graph.used[GRAPH_NODES] += 1
+    hyperedge = append_hyperedge(goal, rule, graph)
     if hyperedge != NOTHING:
         for at in range(arity):
-            work.graph.children[hyperedge, at] = work.chosen_goals[at]
+            graph.children[hyperedge, at] = work.chosen_goals[at]
 
 
 @inlined
@@ -229,7 +200,16 @@ def _refine(
     arity = grammar.arities[of_slot]
     more = _choose_children(hyperedge, arity, first_node, charts, work)
     while more and not work.graph.used[GRAPH_FULL]:
-        length = _yield_length(of_slot, slot, value, grammar, work)
+        length = 0
+        for at in range(grammar.targets.offsets[of_slot], grammar.targets.offsets[of_slot + 1]):
+            symbol = grammar.targets.values[at]
+            if symbol < 0:
+                length += work.lengths[work.chosen_goals[-symbol - 1]]
+            elif symbol == slot:
+                length += grammar.values.sizes[value]
+            else:
+                length += 1
+        # The yield is named by its first occurrence in the target.
         if not whole or length == len(target):
             for position in range(len(target) - length + 1):
                 if _matches_at(position, of_slot, slot, value, target, grammar, work):
@@ -324,12 +304,11 @@ def _find_types(
 
 
 @inlined
-def _keep_root(nodes: int, work: GoalWorkspace) -> None:
-    """Keep what the goal of the last of the chart's nodes leads to; it has one at most."""
-    root = NOTHING
+def _root(nodes: int, work: GoalWorkspace) -> int:
+    """The goal of the last of the chart's nodes, which has one at most, or NOTHING."""
     if nodes > 0 and work.first_goal[nodes - 1] < work.first_goal[nodes]:
-        root = work.first_goal[nodes] - 1
-    keep_reachable(root, work.graph)
+        return int(work.first_goal[nodes]) - 1
+    return NOTHING
 
 
 @unmanaged_kernel
@@ -350,8 +329,8 @@ def fill_goals(
         target = targets.values[targets.offsets[sentence] : targets.offsets[sentence + 1]]
         if not find_goals(sentence, target, True, grammar, charts, work):
             return sentence
-        _keep_root(charts.first_node[sentence + 1] - charts.first_node[sentence], work)
-        if not emit(sentence - begin, work.graph, out):
+        root = _root(charts.first_node[sentence + 1] - charts.first_node[sentence], work)
+        if not emit(sentence - begin, root, True, work.graph, out):
             return sentence
     return count
 
@@ -367,14 +346,11 @@ def fill_types(
     work: GoalWorkspace,
     out: Hypergraph,
 ) -> int:
-    """Typed charts of sentences of these lengths from `begin` on, as `fill_charts` writes charts."""
+    """Typed charts of sentences of these lengths, as `fill_charts` writes charts."""
     for sentence in range(begin, len(lengths)):
         if not _find_types(sentence, lengths[sentence], grammar, types, charts, work):
             return sentence
-        if prune:
-            _keep_root(charts.first_node[sentence + 1] - charts.first_node[sentence], work)
-        else:
-            keep_all(work.graph)
-        if not emit(sentence - begin, work.graph, out):
+        root = _root(charts.first_node[sentence + 1] - charts.first_node[sentence], work)
+        if not emit(sentence - begin, root, prune, work.graph, out):
             return sentence
     return len(lengths)
