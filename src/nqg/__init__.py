@@ -1,7 +1,7 @@
-"""Learns to turn sentences into programs from pairs of strings, and stays right on unseen combinations.
+"""Learns from pairs of strings to turn sentences into programs, also unseen combinations.
 
-This module is the one public door. `__init__.pyi` lists its names, for type checkers and for `lazy_loader` alike: they
-load on first use, so that `import nqg` costs nothing.
+This module is the one public door. `__init__.pyi` lists its names, for type checkers and for
+`lazy_loader` alike: they load on first use, so that `import nqg` costs nothing.
 """
 
 import lazy_loader

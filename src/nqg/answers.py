@@ -41,9 +41,9 @@ _PROGRAM_TOKEN = re.compile(r"\w+|[^\w\s]")
 class Reading:
     """A program that a sentence may mean, its probability, and the best derivation that yields it.
 
-    `scores` has the model's score of each of the derivation's hyperedges, in their order; the higher
-    their sum, the better the derivation. `marginals`, if asked for, has the probability that a
-    derivation of the sentence, whatever it yields, applies this rule to this span. `target` is
+    `scores` has the model's score of each of the derivation's hyperedges, in their order; the
+    higher their sum, the better the derivation. `marginals`, if asked for, has the probability that
+    a derivation of the sentence, whatever it yields, applies this rule to this span. `target` is
     written as training data would, `tokens` as the grammar does.
     """
 
@@ -93,17 +93,18 @@ class Correction:
 class Answer:
     """The program that a system gives for a sentence; without a `target` it abstains, and is falsy.
 
-    `reason` says why nobody answered or, of a hybrid, why its grammar did not. An answer of a grammar comes with its
-    `reading` and, if asked for, with the most probable `readings`, illegal ones included, and with the derivable spans
-    of its `chart`. An answer of a hybrid has what its `parts` said: the grammar, which abstains where the gate holds
-    its answer back, and the fallback, if asked.
+    `reason` says why nobody answered or, of a hybrid, why its grammar did not. An answer of a
+    grammar comes with its `reading` and, if asked for, with the most probable `readings`, illegal
+    ones included, and with the derivable spans of its `chart`. An answer of a hybrid has what its
+    `parts` said: the grammar, which abstains where the gate holds its answer back, and the
+    fallback, if asked.
 
-    `source` and `target` are raw: as somebody typed the one, and as training data would write the other. `words` are
-    the tokens that a parser saw, to which the spans of its derivations refer; among them are those of `corrections`,
-    for words that no rule knows and that resemble others.
+    `source` and `target` are raw: as somebody typed the one, and as training data would write the
+    other. `words` are the tokens that a parser saw, to which the spans of its derivations refer;
+    among them are those of `corrections`, for words that no rule knows and that resemble others.
 
-    `probability` compares the readings that a grammar has, of which all may be wrong. `confidence` is the probability
-    of being right, where the model was calibrated.
+    `probability` compares the readings that a grammar has, of which all may be wrong. `confidence`
+    is the probability of being right, where the model was calibrated.
     """
 
     source: str
@@ -133,7 +134,7 @@ class Answer:
         return self.target is not None
 
     def explain(self) -> str:
-        """The derivation, drawn, and all else that is known of the answer; of an abstention what is missing.
+        """The derivation, drawn, and all else about the answer; of an abstention what is missing.
 
         >>> print(Answer("fly", reason="no derivation: no rule knows 'fly'").explain())
         abstained: no derivation: no rule knows 'fly'
@@ -173,7 +174,7 @@ class Answer:
         append_line(path, json.dumps(values, ensure_ascii=False))
 
     def _repr_html_(self) -> str:
-        """The answer as a notebook shows it: the derivation, or the reason, and a table of the readings."""
+        """The answer as a notebook shows it."""
         return notebook_html(self)
 
 
@@ -208,7 +209,7 @@ def checked_sentences(sentences: Iterable[str]) -> Iterable[str]:
 
 
 def program_tokens(program: str) -> Tokens:
-    """The words and marks of a program; the white space around them, which detokenisers lose, does not count.
+    """The words and marks of a program without white space, which detokenisers lose.
 
     >>> program_tokens("answer(count ( m0 ))")
     ('answer', '(', 'count', '(', 'm0', ')', ')')
@@ -219,7 +220,9 @@ def program_tokens(program: str) -> Tokens:
 def exact_match(prediction: str | None, reference: str) -> bool:
     """Whether two programs have the same tokens; an abstention matches nothing.
 
-    >>> exact_match("answer(state)", "answer ( state )"), exact_match("answer ( m0 )", "answer ( M0 )")
-    (True, False)
+    >>> exact_match("answer(state)", "answer ( state )")
+    True
+    >>> exact_match("answer ( m0 )", "answer ( M0 )")
+    False
     """
     return prediction is not None and program_tokens(prediction) == program_tokens(reference)

@@ -60,11 +60,12 @@ class UnknownName(NqgError):
     exit_code = MISUSED
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
-        known = sorted(known)
-        starts = [candidate for candidate in known if name and candidate.startswith(name)]
-        near = starts or difflib.get_close_matches(name, known, n=1)
+        names = sorted(known)
+        # A prefix is a better guess than a similar name.
+        starts = [candidate for candidate in names if name and candidate.startswith(name)]
+        near = starts or difflib.get_close_matches(name, names, n=1)
         hint = f"; did you mean '{near[0]}'?" if near else "."
-        super().__init__(f"no {kind} '{name}'{hint} Known: {', '.join(known)}")
+        super().__init__(f"no {kind} '{name}'{hint} Known: {', '.join(names)}")
 
 
 class SettingsError(NqgError):

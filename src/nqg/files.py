@@ -86,8 +86,8 @@ def decoded(raw: bytes, place: Place) -> str:
 def written_atomically(path: Path) -> Iterator[IO[bytes]]:
     """A binary file that appears at `path` complete, or not at all.
 
-    The bytes go to a temporary file in the same folder, are flushed to disk, and replace `path` in one rename;
-    when anything fails, what was at `path` before is untouched.
+    The bytes go to a temporary file in the same folder, are flushed to disk, and replace `path` in
+    one rename; when anything fails, what was at `path` before is untouched.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:

@@ -1,4 +1,4 @@
-"""Model folders: written whole or not at all, listed in a manifest with checksums, validated when read."""
+"""Model folders: written whole or not at all, with checksums, validated when read."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def _staging_folder(folder: Path) -> Path:
 
 @contextmanager
 def folder_written_atomically(folder: Path) -> Iterator[Path]:
-    """A folder to write into, which replaces `folder` at the end; when anything fails, nothing changes.
+    """A folder to write into, which replaces `folder` at the end, unless anything fails.
 
-    It is written in a staging folder beside `folder`, where the old one is moved at the end. Another
-    process that writes the same folder waits. A kill may leave the staging folder behind, which the
-    next writer brings into order.
+    It is written in a staging folder beside `folder`, where the old one is moved at the end.
+    Another process that writes the same folder waits. A kill may leave the staging folder behind,
+    which the next writer brings into order.
     """
     staging = _staging_folder(folder)
     with exclusive(staging, wait=True):
@@ -142,6 +142,7 @@ def model_written(
     It replaces only an empty folder or an older model: if `replaces` is given, the one with just
     that index.
     """
+    # Never replace a folder of something else.
     is_free = not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
     if not is_free and not (folder / INDEX).exists():
         raise NqgError(
@@ -276,7 +277,7 @@ def check_digest(folder: Path, expected: str | None) -> None:
 
 
 def check_contents(folder: Path, files: Any, needed: tuple[str, ...]) -> None:
-    """Refuse a folder with a file that is missing, damaged, of an unknown kind, or not in `files`."""
+    """Refuse a folder with a missing, damaged, unknown or unnamed file."""
     index = folder / INDEX
     if not isinstance(files, dict) or not files.keys() >= set(needed):
         raise FormatError(f"damaged: 'files' should name at least {', '.join(needed)}", index)
@@ -324,7 +325,7 @@ def pretrained(name: Path | str, revision: str | None = None) -> Iterator[Path]:
 def push_to_hub(
     save: Callable[[Path], object], name: str, message: str, private: bool | None
 ) -> str:
-    """Upload what `save` writes as a model on the Hugging Face Hub; returns the commit's address."""
+    """Upload what `save` writes to the Hugging Face Hub; returns the commit's address."""
     from huggingface_hub import HfApi
 
     advice = "log in with: hf auth login"

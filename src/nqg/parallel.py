@@ -102,10 +102,11 @@ def _work(prepare: bytes, chunk: Any) -> Any:
 def _in_order(
     chunks: Iterable[Any], ahead: int, submit: Callable[[Any], object], take: Callable[[], Any]
 ) -> Iterator[Any]:
-    """Submit chunks, and take the results of the earliest while at most `ahead` are with the workers."""
+    """Submit chunks and take their results, while at most `ahead` are with the workers."""
     stream = iter(chunks)
     waiting = 0
     while True:
+        # Keep the workers busy, then wait for the earliest chunk.
         for chunk in islice(stream, ahead - waiting):
             submit(chunk)
             waiting += 1
@@ -145,7 +146,7 @@ def _map_in_processes(
 
 
 def _start_worker(lifeline: Connection, threads: int) -> None:
-    """Prepare a worker, which ends when the other end of `lifeline` is closed or its process killed."""
+    """Prepare a worker, which ends when the other end of `lifeline` is closed."""
 
     def end_with_parent() -> None:
         lifeline.poll(None)

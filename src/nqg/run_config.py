@@ -1,7 +1,7 @@
 """What a run began with: equal configurations give equal results.
 
-States of training and results of stages keep a `RunConfig` or its fingerprint; a training is resumed
-only where `difference` finds none.
+States of training and results of stages keep a `RunConfig` or its fingerprint; a training is
+resumed only where `difference` finds none.
 """
 
 from __future__ import annotations

@@ -46,6 +46,7 @@ def read_dataclass(
     if not isinstance(values, Mapping):
         raise _mismatch(kind, values, name, place)
     hints, required = _fields(kind)  # type: ignore[arg-type]  # a class can be hashed
+    # Refuse keys that no field has, and fields without a key.
     if not ignores_unknown:
         for key in values:
             if key not in hints:
@@ -70,19 +71,19 @@ def read_dataclass(
 def _fields(kind: type) -> tuple[dict[str, Any], list[str]]:
     """The types of a dataclass's fields, and the names of those without a default."""
     hints = typing.get_type_hints(kind)
-    known: dict[str, Any] = {}
+    kinds: dict[str, Any] = {}
     required = []
     for setting in fields(kind):
-        known[setting.name] = hints[setting.name]
+        kinds[setting.name] = hints[setting.name]
         if setting.default is MISSING and setting.default_factory is MISSING:
             required.append(setting.name)
-    return known, required
+    return kinds, required
 
 
 def read_value(
     hint: Any, value: Any, name: str, place: Place | Path | None = None, *, table: str | None = None
 ) -> Any:
-    """A plain value as the type `hint`; errors call it `name`, and the table that it may be `table`.
+    """A plain value as the type `hint`; errors call it `name`, or `table` if it is one.
 
     >>> read_value(tuple[float, ...], [1, 2.5], "'rates'")
     (1.0, 2.5)
@@ -200,6 +201,7 @@ def change_value(values: dict[str, Any], change: str) -> None:
         values = values.setdefault(table, {})
         if not isinstance(values, dict):
             raise SettingsError(f"'{change}': '{table}' is not a table")
+    # What is not valid TOML is a word without quotes.
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:

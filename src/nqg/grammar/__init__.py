@@ -1,1 +1,1 @@
-"""The formalism: rules, grammars, derivations, the chart and its algebras, and grammars of legal targets."""
+"""The formalism: rules, grammars, derivations, charts, and semirings over them."""

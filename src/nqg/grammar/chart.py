@@ -25,8 +25,8 @@ MAX_CAPACITY = 1 << 30
 # How many hyperedges are gathered before they are moved out, at most.
 OUTPUT_CAPACITY = 1 << 18
 # How many of them a token is expected to have in a chart. Where it has more, they are moved out in
-# several steps. Induction makes thousands of charts of a few words; for two sentences of eight words
-# a call takes 30 microseconds with such an output, and 85 with OUTPUT_CAPACITY hyperedges.
+# several steps. Induction makes thousands of charts of a few words; for two sentences of eight
+# words a call takes 30 microseconds with such an output, and 85 with OUTPUT_CAPACITY hyperedges.
 HYPEREDGES_PER_TOKEN = 16
 # How many tokens an error shows of a sentence.
 SHOWN_TOKENS = 8

@@ -14,8 +14,8 @@ A token that is a leaf covers itself: a hyperedge whose number is the token's ow
 the two sides of a rule that way, its non-terminals being the leaves. Values of slots cover their
 spans likewise, as rules of their own.
 
-Data structures. A `Workspace` holds the items of one start and their back-pointers: items lie in the
-order of their positions, and the back-pointers of an item are a linked list, newest first. A
+Data structures. A `Workspace` holds the items of one start and their back-pointers: items lie in
+the order of their positions, and the back-pointers of an item are a linked list, newest first. A
 `GraphBuffer` holds the hypergraph of one sentence; `goal_kernels` builds its graphs in one, too.
 What is kept of it is appended to a `Hypergraph`, sentence by sentence.
 

@@ -31,7 +31,7 @@ class Hyperedge:
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """The hyperedges of a derivation, parents first, left to right; the rules' arities make it a tree.
+    """The hyperedges of a derivation, parents first, left to right; arities make it a tree.
 
     It is flat so that no depth of nesting is too deep for Python's stack.
 
@@ -110,9 +110,10 @@ class Derivation:
             pending.extend([depth + 1] * hyperedge.rule.arity)
 
     def child_numbers(self) -> list[list[int]]:
-        """For every hyperedge the numbers of those directly under it, left to right in the source."""
+        """For every hyperedge the numbers of its children, left to right in the source."""
         children: list[list[int]] = [[] for _ in self.hyperedges]
         pending: list[int] = []
+        # From the last hyperedge to the first, the children of a hyperedge are the latest pending.
         for number in reversed(range(len(children))):
             children[number] = [pending.pop() for _ in range(self.hyperedges[number].rule.arity)]
             pending.append(number)
@@ -154,7 +155,7 @@ class Derivation:
 
     @classmethod
     def parse(cls, text: str) -> Derivation:
-        """The derivation that `text` spells: one hyperedge a line, children indented by two spaces more."""
+        """The derivation that `text` spells: a hyperedge a line, children indented by two spaces."""
         lines = [line for line in text.split("\n") if line.strip()]
         hyperedges: list[Hyperedge] = []
         for line in lines:
@@ -164,6 +165,7 @@ class Derivation:
             span = Span(int(match["start"]), int(match["end"]))
             hyperedges.append(Hyperedge(Rule.parse(match["rule"]), span))
         derivation = cls(tuple(hyperedges))
+        # The rules' arities give the depths, and the indentation must agree with them.
         for line, depth in zip(lines, derivation.depths(), strict=True):
             indent = len(line) - len(line.lstrip(" "))
             if indent != 2 * depth:

@@ -1,4 +1,4 @@
-"""A grammar as integer arrays, source sides in a trie: the form in which the chart kernels read it."""
+"""A grammar as integer arrays, source sides in a trie: what the chart kernels read."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from nqg.grammar.ragged import Ragged, offsets_from_lengths
 TRIE_ROOT = 0
 NOWHERE = -1
 EMPTY_BUCKET = -1
-# A key of the trie's hash table is a node in its upper 32 bits and a label in its lower ones; labels
-# may be negative, so they are raised before they are packed.
+# A key of the trie's hash table is a node in its upper 32 bits and a label in its lower ones;
+# labels may be negative, so they are raised before they are packed.
 _LABEL_SHIFT = 1 << 31
 # Fibonacci hashing multiplies by 2^64 / golden ratio. Without its last hexadecimal digit the factor
 # stays a positive 64-bit integer, which Numba needs, and it is odd, so that no two keys share a
@@ -49,36 +49,22 @@ def trie_of(sequences: Ragged) -> TrieArrays:
     keys, ends = _edges(sequences)
     order = np.argsort(keys).astype(np.int32)
     nodes = len(keys) + 1
-    return TrieArrays(
-        first_edge=offsets_from_lengths(np.bincount(keys >> 32, minlength=nodes)),
-        labels=((keys[order] & 0xFFFFFFFF) - _LABEL_SHIFT).astype(np.int32),
-        successors=order + np.int32(1),
-        first_item=offsets_from_lengths(np.bincount(ends, minlength=nodes)),
-        items=np.argsort(ends, kind="stable").astype(np.int32),
-    )
-
-
-@inlined
-def find_bucket(key: int | np.int64, keys: Int64Array, buckets: Int32Array) -> int:
-    """The bucket of the number of `key` among `keys`, or the empty one where it belongs.
-
-    The table has open addressing: 2^n buckets, of which some are empty.
-    """
-    last = len(buckets) - 1
-    bucket = (key * _FIBONACCI >> 20) & last
-    while buckets[bucket] != EMPTY_BUCKET and keys[buckets[bucket]] != key:
-        bucket = (bucket + 1) & last
-    return int(bucket)
+    first_edge = offsets_from_lengths(np.bincount(keys >> 32, minlength=nodes))
+    labels = ((keys[order] & 0xFFFFFFFF) - _LABEL_SHIFT).astype(np.int32)
+    first_item = offsets_from_lengths(np.bincount(ends, minlength=nodes))
+    items = np.argsort(ends, kind="stable").astype(np.int32)
+    return TrieArrays(first_edge, labels, order + np.int32(1), first_item, items)
 
 
 @kernel
 def _edges(sequences: Ragged) -> tuple[Int64Array, Int32Array]:
-    """The edges in the order of their first use, and each sequence's node; edge e leads to node e + 1.
+    """The edges in the order of their first use, and each sequence's node.
 
-    An edge is one integer: its node in the upper and its label in the lower half, so that sorting
-    puts the edges of a node side by side in the order of their labels.
+    Edge e leads to node e + 1. An edge is one integer: its node in the upper and its label in the
+    lower half, so that sorting puts the edges of a node side by side in the order of their labels.
     """
     labels, offsets = sequences.values, sequences.offsets
+    # A power of two, so that some buckets stay empty.
     size = 8
     while size < 2 * len(labels):
         size *= 2
@@ -90,7 +76,10 @@ def _edges(sequences: Ragged) -> tuple[Int64Array, Int32Array]:
         node = TRIE_ROOT
         for label in labels[offsets[sequence] : offsets[sequence + 1]]:
             key = (np.int64(node) << 32) + np.int64(label) + _LABEL_SHIFT
-            bucket = find_bucket(key, keys, buckets)
+            # Open addressing: the bucket of the key's number, or the empty one where it belongs.
+            bucket = (key * _FIBONACCI >> 20) & (size - 1)
+            while buckets[bucket] != EMPTY_BUCKET and keys[buckets[bucket]] != key:
+                bucket = (bucket + 1) & (size - 1)
             if buckets[bucket] == EMPTY_BUCKET:
                 buckets[bucket] = count
                 keys[count] = key
@@ -103,6 +92,7 @@ def _edges(sequences: Ragged) -> tuple[Int64Array, Int32Array]:
 @inlined
 def successor(trie: TrieArrays, node: int, label: int) -> int:
     """Where the edge `label` leads from `node`, or NOWHERE."""
+    # Binary search: the edges of a node are sorted by label.
     low, high = trie.first_edge[node], trie.first_edge[node + 1]
     while low < high:
         middle = (low + high) // 2
@@ -160,11 +150,11 @@ inlined_free_text_row = inlined(free_text_row)
 
 
 class ValueArrays(NamedTuple):
-    """The values of slots in some sentences: a rule each over one span, numbered behind the grammar's.
+    """The values of slots in some sentences: rules over one span, numbered after the grammar's.
 
-    First come those that were found, sentence by sentence in the order of charts, then all that free
-    text can be. What values mean, their `tokens`, is there where targets are asked for; the texts of
-    a group mean the same.
+    First come those that were found, sentence by sentence in the order of charts, then all that
+    free text can be. What values mean, their `tokens`, is there where targets are asked for; the
+    texts of a group mean the same.
     """
 
     first: int  # the number of the first value
@@ -181,10 +171,6 @@ class ValueArrays(NamedTuple):
     sizes: Int32Array  # likewise, in tokens
     tokens: Int32Array
     slots: Int32Array  # (R,) the terminal of the slot that a rule reads
-
-    def slot_rules(self, rules: Int32Array) -> Int32Array:
-        """The rules, those of the slots in place of values."""
-        return _slot_rules(rules, self)
 
 
 MOST_RULES = (1 << 31) - 1
@@ -239,7 +225,8 @@ def slot_rule(rule: int, values: ValueArrays) -> int:
 
 
 @kernel
-def _slot_rules(rules: Int32Array, values: ValueArrays) -> Int32Array:
+def slot_rules(rules: Int32Array, values: ValueArrays) -> Int32Array:
+    """The rules, those of the slots in place of values."""
     slots = np.empty_like(rules)
     for at in range(len(rules)):
         slots[at] = slot_rule(rules[at], values)
@@ -314,6 +301,7 @@ def grammar_arrays(
     """The arrays of rules with these labels: NT on source sides, -k for NT_k on target sides."""
     labels = Ragged.of(sources)
     trie = trie_of(labels)
+    # Where the edge NT of each trie node leads.
     nodes = len(trie.first_edge) - 1
     over_nt = np.full(nodes, NOWHERE, dtype=np.int32)
     is_nt = trie.labels == NT

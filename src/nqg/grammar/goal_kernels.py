@@ -10,9 +10,10 @@ Types refine a chart in the same way: a goal is then a type that the span can ha
 table of types says which one it has over its children's (`nqg.types.tree_automaton`).
 
 Data structures. Goals are the nodes of a `GraphBuffer`. Those of chart node n lie between
-`first_goal[n]` and `first_goal[n + 1]`; while n is refined, `newest_goal` finds them by position, as
-linked lists, and it is empty again when the next node begins. A hyperedge of the chart is tried with
-every combination of its children's goals: `nodes` are the children, `chosen_goals` the combination.
+`first_goal[n]` and `first_goal[n + 1]`; while n is refined, `newest_goal` finds them by position,
+as linked lists, and it is empty again when the next node begins. A hyperedge of the chart is tried
+with every combination of its children's goals: `nodes` are the children, `chosen_goals` the
+combination.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ def choose_first(arity: int, work: GoalWorkspace) -> bool:
 
 @inlined
 def choose_next(arity: int, work: GoalWorkspace) -> bool:
-    """Choose the next combination of goals, the last node's changing fastest; False if none is left."""
+    """Choose the next combination of goals, the last node's fastest; False if none is left."""
     for at in range(arity - 1, -1, -1):
         node = work.nodes[at]
         if node != NOTHING:

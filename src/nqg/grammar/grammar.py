@@ -1,7 +1,7 @@
 """Rules of the quasi-synchronous grammar, NT → ⟨source, target⟩, and sets of them as text.
 
-Section 4.1.1 of the paper defines the rules. A file has one rule a line, `source ### target`. A word
-that could be misread has a backslash before it.
+Section 4.1.1 of the paper defines the rules. A file has one rule a line, `source ### target`. A
+word that could be misread has a backslash before it.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ Symbols = tuple[Symbol, ...]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule: its source holds NT_1, NT_2, … in order, its target the same ones, each at least once.
+    """One rule: its source holds NT_1, NT_2, … in order, its target the same ones.
 
     >>> rule = Rule.parse("NT_1 twice ### NT_1 NT_1")
     >>> rule.arity, rule.target
@@ -122,6 +122,7 @@ class Rule:
             raise FormatError("the source of the rule is empty")
         if not self.target:
             raise FormatError("the target of the rule is empty")
+        # The source has NT_1, NT_2, … once each and in order, and something beside a lone one.
         indices = [symbol.index for symbol in self.source if isinstance(symbol, NonTerminal)]
         if len(self.source) == len(indices) == 1:
             raise FormatError(
@@ -131,6 +132,7 @@ class Rule:
             raise FormatError(
                 f"the source has {_listed(indices)}; expected NT_1, NT_2, … once each and in order"
             )
+        # The target has the same non-terminals, each at least once.
         used = sorted({symbol.index for symbol in self.target if isinstance(symbol, NonTerminal)})
         if used != indices:
             both = f"the source has {_listed(indices)} but the target {_listed(used)}"
@@ -190,12 +192,13 @@ class SlotInstance(Rule):
         around = self.slot_rule.target
         if self.terminal not in around:
             return ()
+        # Every occurrence of the terminal makes the target longer by the same number of tokens.
         first, times = around.index(self.terminal), around.count(self.terminal)
         return self.target[first : first + (len(self.target) - len(around)) // times + 1]
 
 
 class FreeTextRule(NamedTuple):
-    """A rule that reads free text: its number, the most words that it reads, its row in `text_slots`."""
+    """A rule that reads free text: its number, its longest text, its row in `text_slots`."""
 
     rule: int
     max_length: int
@@ -213,8 +216,8 @@ class RuleNumbers(dict[Rule, int]):
 class Grammar:
     """Rules in a fixed order; the position of a rule is its number in charts, forests and models.
 
-    With a `target_grammar` it is typed: it has only derivations whose targets are legal. With `slots`,
-    rules such as `@time ### @time` read whatever the slot finds in a sentence;
+    With a `target_grammar` it is typed: it has only derivations whose targets are legal. With
+    `slots`, rules such as `@time ### @time` read whatever the slot finds in a sentence;
     `nqg.slots.instantiate` makes them rules of it.
 
     >>> grammar = Grammar.parse('''
@@ -256,7 +259,7 @@ class Grammar:
 
     @cached_property
     def slot_rules(self) -> Mapping[int, str]:
-        """The numbers of the rules that read a slot, and the slots' terminals; none without slots."""
+        """The terminals of the slots that rules read, by the numbers of the rules."""
         terminals = {}
         for number, rule in enumerate(self.rules):
             terminal = str(rule.source[0])
@@ -331,7 +334,7 @@ class Grammar:
 
     @classmethod
     def parse(cls, text: str, max_non_terminals: int = MAX_NON_TERMINALS) -> Grammar:
-        """The grammar that `text` spells, one rule a line; blank lines and `#` lines are skipped."""
+        """The grammar that `text` spells, one rule a line; blank and `#` lines are skipped."""
         places = (Place(Path("<text>"), number) for number in count(1))
         rules = rules_in(zip(places, text.split("\n")), max_non_terminals)
         return cls(tuple(rules), max_non_terminals)
@@ -355,7 +358,7 @@ class Grammar:
 
 
 class ChartGrammar(Protocol):
-    """What charts and derivations need of a grammar: a `Grammar`, or one with values of sentences."""
+    """What charts need of a grammar: a `Grammar`, or one with the values of sentences."""
 
     @property
     def encoded(self) -> EncodedGrammar: ...
@@ -379,7 +382,7 @@ def check_arity(rule: Rule, bound: int) -> None:
 
 
 def rules_in(lines: Iterable[tuple[Place, str]], bound: int) -> dict[Rule, Place]:
-    """The rules that lines spell, one each, with their places; blank lines and comments are skipped."""
+    """The rules that lines spell, with their places; blank lines and comments are skipped."""
     places: dict[Rule, Place] = {}
     for place, line in lines:
         # A line that begins with ### is not a comment but a rule without a source.

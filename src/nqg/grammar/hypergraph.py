@@ -100,6 +100,7 @@ class Hypergraph(NamedTuple):
         chosen = np.asarray(sentences, dtype=np.int64)
         old_first = self.first_node[chosen]
         sizes = self.first_node[chosen + 1] - old_first
+        # The rows of the sentences' nodes, and those of their hyperedges.
         rows = gather_ranges(old_first, sizes)
         first_rows = self.first_hyperedge[rows]
         hyperedge_sizes = self.first_hyperedge[rows + 1] - first_rows

@@ -1,7 +1,7 @@
-"""What can be asked of all derivations of a sentence at once: passes over a hypergraph in a semiring.
+"""Sums over all derivations of a sentence: passes over a hypergraph in a semiring.
 
-The inside value of a hyperedge is the product of its own weight and its children's values, that of a
-node the sum of its hyperedges' values. A sum also tells each hyperedge its *local marginal*, the
+The inside value of a hyperedge is the product of its own weight and its children's values, that of
+a node the sum of its hyperedges' values. A sum also tells each hyperedge its *local marginal*, the
 share of the sum that is its own (the gradient; a one for the best and zeros for the others under
 max). Handing these down from the root, the outside pass, gives marginals. Both passes are compiled.
 Values that are not numbers (lists of the k best, integers of any size) take the inside pass in
@@ -30,6 +30,7 @@ LOG, MAX, COUNT = range(3)
 @kernel
 def log_plus(values: FloatArray) -> float:
     """The sum of probabilities given by their logarithms; leaves the softmax as local marginals."""
+    # The largest one is taken out, so that no exponential overflows.
     top = -np.inf
     for value in values:
         top = max(top, value)
@@ -102,7 +103,7 @@ def outside_pass(
     local_marginals: FloatArray,
     outside: FloatArray,
 ) -> None:
-    """Multiply local marginals by the marginals of their nodes, `outside`, down to the children's."""
+    """Multiply local marginals by their nodes' marginals, `outside`, from the root down."""
     begin = first_hyperedge[low]
     for node in range(high - 1, low - 1, -1):
         for hyperedge in range(first_hyperedge[node], first_hyperedge[node + 1]):
@@ -193,7 +194,7 @@ def marginals(graph: Hypergraph, scores: FloatArray) -> FloatArray:
 
 
 def max_inside(graph: Hypergraph, scores: FloatArray) -> tuple[FloatArray, Int64Array]:
-    """For every node the score of its best derivation, and the hyperedge that it begins with: (N,)."""
+    """For every node the score and the first hyperedge of its best derivation: (N,) each."""
     is_best = scores.copy()
     inside = _inside(MAX, graph.first_hyperedge, graph.children, is_best)
     return inside, np.flatnonzero(is_best)
@@ -257,7 +258,7 @@ def inside_values(
     times: Callable[[int, list[Value]], Term],
     plus: Callable[[list[Term]], Value],
 ) -> list[Value]:
-    """The inside pass over any values: `times` for a hyperedge and its children, `plus` for a node."""
+    """The inside pass over any values: `times` for a hyperedge, `plus` for a node."""
     values: list[Value] = []
     for node in graph.node_ids():
         terms: list[Term] = []
@@ -292,7 +293,7 @@ class Ranked(NamedTuple):
 def k_best_derivations(
     grammar: ChartGrammar, graph: Hypergraph, scores: FloatArray, k: int
 ) -> list[list[ScoredDerivation]]:
-    """The k best derivations of each sentence of a pruned graph, best first; fewer if there are fewer.
+    """The k best derivations of each sentence of a pruned graph, best first, or all.
 
     Hyperedges list theirs lazily (Huang and Chiang, 2005).
     """
@@ -306,6 +307,7 @@ def k_best_derivations(
                 cost += below[rank].cost
             return Ranked(cost, hyperedge, ranks)
 
+        # The best derivation has the best of every child; the next ones differ in one rank.
         heap = [ranked((0,) * len(children))]
         queued = {heap[0].ranks}
         while heap:

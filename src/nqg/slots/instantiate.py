@@ -28,6 +28,7 @@ from nqg.grammar.encoding import (
     free_text_id,
     free_text_row,
     free_text_span,
+    slot_rules,
 )
 from nqg.grammar.grammar import SLOT, Grammar, Rule, SlotInstance
 from nqg.grammar.hypergraph import Hypergraph
@@ -92,7 +93,7 @@ class SlotInstances:
         """The grammar's rules whose scores these rules have: for a value the rule of its slot."""
         if self.slots is None:
             return rules
-        return self.encoded.arrays.values.slot_rules(rules)
+        return slot_rules(rules, self.encoded.arrays.values)
 
     @cached_property
     def sources(self) -> list[tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""Tokens in text formats: one that could be taken for a sign of the format has a backslash before it."""
+"""Tokens in text formats: a backslash marks one that could be taken for a sign."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ Signs = re.Pattern[str]
 
 
 def signs(pattern: str) -> Signs:
-    """What must be escaped: the signs of a pattern and, lest two tokens become one, escaped signs."""
+    """What must be escaped: the signs of a pattern and, lest two tokens merge, escaped signs."""
     return re.compile(rf"\\*(?:{pattern})", re.DOTALL)
 
 

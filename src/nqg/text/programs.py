@@ -1,9 +1,9 @@
-"""Programs split into tokens, and tokens written as programs again, as the training data spells them.
+"""Programs split into tokens, and tokens written as programs, as training data spells them.
 
 A program is words, numbers, quotation marks and other marks (its *atoms*) with white space between
-them (its *gaps*). Where gaps stand is learned from programs: `f(a, b)`, `f( a,b )` and `(f a b)` have
-conventions of their own, and SQL writes `count(` but `IN (`. A gap that is not the expected one
-becomes a token itself, so that nothing is ever lost:
+them (its *gaps*). Where gaps stand is learned from programs: `f(a, b)`, `f( a,b )` and `(f a b)`
+have conventions of their own, and SQL writes `count(` but `IN (`. A gap that is not the expected
+one becomes a token itself, so that nothing is ever lost:
 
     play(song="Hey  Jude")  →  play ( song = " Hey ␣␣ Jude " )
 
@@ -34,8 +34,8 @@ TOKENISED = 0.9
 # The share of programs that may have a keyword twice, by mistake. Not measured.
 TOLERATED_PROGRAMS = 0.01
 
-# Classes of atoms; any other mark is its own class. No atom has a space in it, so that none is taken
-# for a class.
+# Classes of atoms; any other mark is its own class. No atom has a space in it, so that none is
+# taken for a class.
 WORD = "a word"
 QUOTED_WORD = "quoted word"
 QUOTED = "quoted "
@@ -53,7 +53,7 @@ _ATOMS = r"""
     | (?<![^(\[]):[\p{L}_]\w* | (?<!\w)[@$?\#]\w+                                  # :key ?x @name
     | [\w\p{M}]+%s                                                                 # words
     | \\. | [=!<>:+*/-]= | <> | -> | => | && | \|\| | :: | \*\* | \.\.\.?           # operators
-    | .(?:[\p{M}\p{Emoji_Modifier}]|\u200d.)*                                      # other marks, emoji
+    | .(?:[\p{M}\p{Emoji_Modifier}]|\u200d.)*                                      # marks, emoji
 """
 _FLAGS = regex.VERBOSE | regex.V1 | regex.DOTALL
 _ATOM = regex.compile(_ATOMS % _APOSTROPHE, _FLAGS)
@@ -79,7 +79,7 @@ BEGIN = Atom("", START)
 
 
 def atoms(program: str, quote: str = "") -> Iterator[Atom]:
-    """The atoms of a program, and one for its end; with `quote`, of a text that stands between such quotes.
+    """The atoms of a program, and one for its end; with `quote`, of a text in such quotes.
 
     >>> [atom.text for atom in atoms("f(x='a b')")]
     ['f', '(', 'x', '=', "'", 'a', 'b', "'", ')', '']
@@ -100,7 +100,7 @@ def atoms(program: str, quote: str = "") -> Iterator[Atom]:
 
 
 def kind_of(text: str, quote: str) -> tuple[str, str]:
-    """The class of an atom after an opening `quote`, or none, and the quote that is open after it."""
+    """The class of an atom inside of a `quote`, or outside, and the quote that is open then."""
     is_word = text[0] != "\\" and _WORD_CHARACTER.search(text)
     if not quote:
         if text in CODE_QUOTES:
@@ -194,7 +194,8 @@ class ProgramTokenizer:
                 return gap
         if left.kind == right.kind and left.kind in (WORD, QUOTED_WORD):
             return " "
-        # Atoms that never met: what follows the left one is what precedes the right one, or nothing.
+        # Atoms that never met: what follows the left one is what precedes the right one, or
+        # nothing.
         after, before = after_left.get(ANY_TOKEN), self.gaps.get(ANY_TOKEN, {}).get(right.kind)
         if after is None or after != before:
             return ""

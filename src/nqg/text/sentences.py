@@ -208,9 +208,9 @@ def fit_and_tokenize(
 ) -> tuple[SentenceTokenizer, TokenizedSentences]:
     """The tokenizer for sentences with these meanings, and their tokens.
 
-    What is not chosen is detected. Sentences that are tokenised already are left as they are. Others
-    lose casing and punctuation, unless training sentences that differ in nothing else have different
-    meanings.
+    What is not chosen is detected. Sentences that are tokenised already are left as they are.
+    Others lose casing and punctuation, unless training sentences that differ in nothing else have
+    different meanings.
 
     >>> fit_and_tokenize(["Turn on the lamp.", "turn off the lamp"], ["on", "off"])[0]
     SentenceTokenizer(scheme='words', casing='lower', punctuation='drop')
@@ -245,7 +245,7 @@ def fit_and_tokenize(
 
 
 def detected_scheme(sentences: Iterable[str]) -> Scheme:
-    """Spaces where marks stand apart from words, as in `A rose was helped by a dog .`; else words."""
+    """Spaces where marks stand apart from words, as in `Emma was helped .`; else words."""
     counts = Counter(chain.from_iterable(sentence.split() for sentence in sentences))
     apart = glued = 0
     for token, times in counts.items():
@@ -281,22 +281,31 @@ def _distinguishes(
 
 OPENINGS = {
     "en": (
-        "could you, can you, would you, will you, i would like you to, i'd like you to, i want you to, i need you to,"
+        "could you, can you, would you, will you, i would like you to, i'd like you to,"
+        "i want you to, i need you to,"
         "would you be so kind as to, be so kind as to, do me a favor and, go ahead and, kindly,"
         "hello, hi, hey, ok, okay"
     ),
     "de": (
-        "kannst du, könntest du, würdest du, können sie, könnten sie, würden sie, magst du, ich möchte dass du,"
+        "kannst du, könntest du, würdest du, können sie, könnten sie, würden sie, magst du,"
+        "ich möchte dass du,"
         "ich hätte gern dass du, sei so lieb und, sei so gut und, hallo, hi, hey, ok, okay"
     ),
-    "es": "puedes, podrías, podrias, puede, podría, podria, me puedes, me podrías, quiero que, hola, oye, ok",
+    "es": (
+        "puedes, podrías, podrias, puede, podría, podria, me puedes, me podrías, quiero que,"
+        "hola, oye, ok"
+    ),
     "fr": (
-        "peux-tu, pourrais-tu, tu peux, pouvez-vous, pourriez-vous, est-ce que tu peux, je voudrais que tu,"
+        "peux-tu, pourrais-tu, tu peux, pouvez-vous, pourriez-vous, est-ce que tu peux,"
+        "je voudrais que tu,"
         "bonjour, salut"
     ),
 }
 CLOSINGS = {
-    "en": "thanks, thank you, thank you very much, thanks a lot, many thanks, will you, would you, can you, could you",
+    "en": (
+        "thanks, thank you, thank you very much, thanks a lot, many thanks,"
+        "will you, would you, can you, could you"
+    ),
     "de": "danke, danke schön, vielen dank, danke dir",
     "es": "gracias, muchas gracias",
     "fr": "merci, merci beaucoup",
