@@ -76,7 +76,7 @@ def plain_predictions(seq2seq: Seq2seq, sources: list[str], size: int) -> list[s
         answers += seq2seq.tokenizer.batch_decode(
             ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
         )
-    return [seq2seq.spelling.read(answer) for answer in answers]
+    return [seq2seq.spelling.decode(answer) for answer in answers]
 
 
 def measured(asked: argparse.Namespace) -> dict[str, Any]:

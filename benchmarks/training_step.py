@@ -88,9 +88,7 @@ class Bench:
             scorer.parameters(), weight_decay=wanted.weight_decay, fused=True
         )
         config = RunConfig.of("training", examples, settings, wanted)
-        return cls(
-            Trainer(objective, optimizer, wanted, LearningRate(1e-4, steps), config), data, wanted
-        )
+        return cls(Trainer(objective, optimizer, LearningRate(1e-4, steps), config), data, wanted)
 
     def timed_parts(self) -> Iterator[dict[str, float]]:
         """Steps cut where one part hands its results to the next, forwards and backwards."""

@@ -18,8 +18,8 @@ from nqg.data.example import Example
 from nqg.errors import FormatError, SettingsError
 from nqg.paper.baselines import BASELINES, TwoStreamConfig, TwoStreams, TwoStreamSettings, turned
 from nqg.seq2seq.batches import SubwordCorpus, SubwordPair
+from nqg.seq2seq.cuda_graphs import CrossEntropy
 from nqg.seq2seq.fine_tuning import FineTuning
-from nqg.seq2seq.objective import CrossEntropy
 from nqg.seq2seq.seq2seq import Seq2seq
 from nqg.seq2seq.settings import FineTuningSettings, LoraSettings, Seq2seqSettings
 

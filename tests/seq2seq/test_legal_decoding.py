@@ -33,7 +33,7 @@ from nqg.seq2seq.legal_decoding import (
 )
 from nqg.seq2seq.seq2seq import Seq2seq
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings, SmallT5Settings
-from nqg.seq2seq.spelling import Spelling
+from nqg.seq2seq.target_codec import TargetCodec
 from nqg.types.target_grammar import TargetGrammar, Wildcard
 from oracles import is_legal_beginning, target_languages
 from strategies import random_target, target_grammars
@@ -106,7 +106,7 @@ def state_after(legal: LegalTargets, ids: Iterable[int]) -> DecodingState:
 def test_exactly_the_pieces_may_follow_that_leave_a_beginning_of_a_legal_target(
     grammar: TargetGrammar, tokenizer: FakeTokenizer, rng: random.Random
 ) -> None:
-    legal = LegalTargets(grammar, tokenizer, Spelling())
+    legal = LegalTargets(grammar, tokenizer, TargetCodec())
     place, ids = legal.start(), list[int]()
     for _ in range(5):
         allowed = set(legal.allowed(place).tolist())
@@ -129,7 +129,7 @@ def test_exactly_the_pieces_may_follow_that_leave_a_beginning_of_a_legal_target(
 def test_there_is_always_a_way_on_even_where_letters_are_missing(
     grammar: TargetGrammar, tokenizer: FakeTokenizer, rng: random.Random
 ) -> None:
-    legal = LegalTargets(grammar, tokenizer, Spelling())
+    legal = LegalTargets(grammar, tokenizer, TargetCodec())
     place, ids = legal.start(), list[int]()
     for _ in range(12):
         ids.append(rng.choice(legal.allowed(place).tolist()))
@@ -144,7 +144,7 @@ def test_there_is_always_a_way_on_even_where_letters_are_missing(
 def test_every_legal_target_can_be_written_however_it_is_cut(
     grammar: TargetGrammar, tokenizer: FakeTokenizer, rng: random.Random
 ) -> None:
-    legal = LegalTargets(grammar, tokenizer, Spelling())
+    legal = LegalTargets(grammar, tokenizer, TargetCodec())
     target = " ".join(random_target(grammar, 8, rng)).replace("unknown", "bb")
     place, start = legal.start(), 0
     while start < len(target):
@@ -167,14 +167,14 @@ def test_a_piece_that_leads_into_a_blind_alley_may_not_follow() -> None:
     tokenizer = FakeTokenizer.of(
         ["z", " ne", " near", " n", "ar", " (", " x_1", " )", " ,", " f", " x_2"]
     )
-    legal = LegalTargets(CALLS, tokenizer, Spelling())
+    legal = LegalTargets(CALLS, tokenizer, TargetCodec())
     allowed = {tokenizer.pieces[number] for number in legal.allowed(legal.start())}
     assert allowed == {" ne", " near", " x_1", " x_2", " f"}  # nothing could end what " n" begins
 
 
 def test_the_end_of_a_token_is_not_the_end_of_a_target() -> None:
     tokenizer = FakeTokenizer.of([*"near(),f x_12", " x", " ("])
-    legal = LegalTargets(CALLS, tokenizer, Spelling())
+    legal = LegalTargets(CALLS, tokenizer, TargetCodec())
     number = {piece: at for at, piece in enumerate(tokenizer.pieces)}
     complete = state_after(legal, [number[piece] for piece in (" x", "_", "1")])
     assert legal.allowed(complete).tolist() == [END]
@@ -188,7 +188,7 @@ def test_the_end_of_a_token_is_not_the_end_of_a_target() -> None:
 def test_stand_ins_are_written_and_read() -> None:
     grammar = TargetGrammar.parse("<s> ::= x < <.>")
     tokenizer = FakeTokenizer.of([*"x• 3", "<"])
-    legal = LegalTargets(grammar, tokenizer, Spelling({"<": "•"}))
+    legal = LegalTargets(grammar, tokenizer, TargetCodec({"<": "•"}))
     ids = [tokenizer.pieces.index(letter) for letter in "x • •"]
     assert END in legal.allowed(state_after(legal, ids))
     before = state_after(legal, ids[:2])
@@ -196,7 +196,7 @@ def test_stand_ins_are_written_and_read() -> None:
 
 
 def test_where_a_mark_stands_between_tokens_spaces_mean_nothing() -> None:
-    spelling = Spelling(space="–")
+    spelling = TargetCodec(space="–")
     tokenizer = FakeTokenizer.of(
         ["f", " f", "(", " (", "–", " –", "x_", "1", " 1", "2", ")", "near", ",", " "]
     )
@@ -205,7 +205,7 @@ def test_where_a_mark_stands_between_tokens_spaces_mean_nothing() -> None:
     for end in range(len(ids)):
         assert ids[end] in legal.allowed(state_after(legal, ids[:end]))
     assert END in legal.allowed(state_after(legal, ids))
-    assert spelling.read(tokenizer.text(ids)) == "f ( x_1 )"
+    assert spelling.decode(tokenizer.text(ids)) == "f ( x_1 )"
     assert {tokenizer.pieces[number] for number in legal.allowed(legal.start())} == {
         "f",
         " f",
@@ -216,7 +216,7 @@ def test_where_a_mark_stands_between_tokens_spaces_mean_nothing() -> None:
 
 def test_targets_with_tokens_that_the_pieces_cannot_write_are_left_out() -> None:
     tokenizer = FakeTokenizer.of([" f", " (", " )", " near", " x_", "1"])
-    legal = LegalTargets(CALLS, tokenizer, Spelling())
+    legal = LegalTargets(CALLS, tokenizer, TargetCodec())
     assert str(legal.grammar) == "<s> ::= f ( <s> ) | x_1\n"
 
 
@@ -226,7 +226,7 @@ def test_a_language_that_the_pieces_cannot_write_at_all_is_refused_with_what_the
         NqgError,
         match=r"no legal target can be written in the .* subwords: they lack ',', 'x_1', 'x_2'",
     ):
-        LegalTargets(CALLS, tokenizer, Spelling())
+        LegalTargets(CALLS, tokenizer, TargetCodec())
 
 
 @settings(max_examples=50)
@@ -259,13 +259,13 @@ def test_a_restricted_grammar_derives_exactly_the_targets_of_the_tokens_left(
 def test_pieces_that_are_parts_of_characters_never_follow_a_wildcard() -> None:
     grammar = TargetGrammar.parse("<s> ::= <...>")
     tokenizer = FakeTokenizer.of(["a", " a", "\N{REPLACEMENT CHARACTER}", "\n", "  a"])
-    legal = LegalTargets(grammar, tokenizer, Spelling())
+    legal = LegalTargets(grammar, tokenizer, TargetCodec())
     assert {tokenizer.pieces[number] for number in legal.allowed(legal.start())} == {"a", " a"}
 
 
 def test_a_bare_separator_may_not_follow_where_pieces_have_their_own() -> None:
     tokenizer = FakeTokenizer.of([" a", " ", "a "])
-    legal = LegalTargets(TargetGrammar.parse("<s> ::= <...>"), tokenizer, Spelling())
+    legal = LegalTargets(TargetGrammar.parse("<s> ::= <...>"), tokenizer, TargetCodec())
     process = LegalContinuations(legal)
     masked = process(torch.tensor([[PAD]]), torch.zeros(1, len(tokenizer)))  # type: ignore[arg-type]
     assert [tokenizer.pieces[number] for number in torch.nonzero(masked[0] == 0).flatten()] == [
@@ -310,7 +310,7 @@ def test_what_any_tokenizer_makes_of_a_legal_target_may_be_written(kind: Any) ->
         if kind is None
         else trained_tokenizer(kind[0](), kind[1], kind[2](), kind[3](), targets + named)
     )
-    legal = LegalTargets(grammar, tokenizer, Spelling())
+    legal = LegalTargets(grammar, tokenizer, TargetCodec())
     for ids in tokenizer(targets).input_ids[:10]:
         pieces = [number for number in ids if number != tokenizer.eos_token_id]
         for end in range(len(pieces)):
@@ -361,7 +361,7 @@ def generated(model: Any, legal: LegalTargets, sentences: int, beams: int) -> li
 def test_whatever_a_model_finishes_is_legal(
     grammar: TargetGrammar, tokenizer: FakeTokenizer, seed: int, beams: int
 ) -> None:
-    legal = LegalTargets(grammar, tokenizer, Spelling())
+    legal = LegalTargets(grammar, tokenizer, TargetCodec())
     for ids in generated(random_model(tokenizer, seed), legal, sentences=2, beams=beams):
         if END in ids:
             assert grammar.accepts(tokenizer.text(ids[: ids.index(END)]).split())
@@ -372,7 +372,7 @@ def test_whatever_a_model_finishes_is_legal(
 @pytest.mark.parametrize("beams", [1, 2])
 def test_a_piece_that_every_text_opens_with_comes_first(beams: int) -> None:
     tokenizer = FakeTokenizer(FakeTokenizer.of(LETTERS).pieces, bos_token_id=UNKNOWN)
-    legal = LegalTargets(TargetGrammar.parse("<s> ::= a b"), tokenizer, Spelling())
+    legal = LegalTargets(TargetGrammar.parse("<s> ::= a b"), tokenizer, TargetCodec())
     for row in generated(random_model(tokenizer, seed=1), legal, sentences=2, beams=beams):
         assert row[0] == UNKNOWN
         assert tokenizer.text(row[: row.index(END)]).split() == ["a", "b"]
@@ -382,7 +382,7 @@ def test_a_row_is_known_by_its_pieces_not_by_its_number() -> None:
     tokenizer = FakeTokenizer.of(LETTERS)
     a, b, space = (tokenizer.pieces.index(letter) for letter in "ab ")
     process = LegalContinuations(
-        LegalTargets(TargetGrammar.parse("<s> ::= a b | b"), tokenizer, Spelling())
+        LegalTargets(TargetGrammar.parse("<s> ::= a b | b"), tokenizer, TargetCodec())
     )
     scores = torch.zeros(2, len(tokenizer))
 
@@ -398,7 +398,7 @@ def test_a_row_is_known_by_its_pieces_not_by_its_number() -> None:
 def test_scores_of_pieces_that_may_follow_stay_as_they_are() -> None:
     tokenizer = FakeTokenizer.of(LETTERS)
     process = LegalContinuations(
-        LegalTargets(TargetGrammar.parse("<s> ::= a"), tokenizer, Spelling())
+        LegalTargets(TargetGrammar.parse("<s> ::= a"), tokenizer, TargetCodec())
     )
     scores = torch.randn(1, len(tokenizer), generator=torch.Generator().manual_seed(0))
     masked = process(torch.tensor([[PAD]]), scores.clone())  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ from nqg.errors import NqgError
 from nqg.model_folder import INDEX, quiet_transformers
 from nqg.seq2seq.seq2seq import Seq2seq
 from nqg.seq2seq.settings import LoraSettings
-from nqg.seq2seq.spelling import Spelling
+from nqg.seq2seq.target_codec import TargetCodec
 
 pytest_plugins = ["seq2seq_fixtures"]
 
@@ -28,7 +28,7 @@ def folder(seq2seq: Seq2seq, tmp_path: Path) -> Path:
 
 def test_settings_and_spelling_come_back(seq2seq: Seq2seq, tmp_path: Path) -> None:
     settings = replace(seq2seq.settings, model="t5-base", lora=LoraSettings(rank=3), beams=4)
-    spelling = Spelling({"<": "•", "▁": "–"}, space="¶", words={"I_JUMP": "jump"})
+    spelling = TargetCodec({"<": "•", "▁": "–"}, space="¶", words={"I_JUMP": "jump"})
     replace(seq2seq, settings=settings, spelling=spelling).save(tmp_path / "model")
     loaded = Seq2seq.load(tmp_path / "model", device="cpu")
     assert (loaded.settings, loaded.spelling) == (settings, spelling)

@@ -1,12 +1,15 @@
-"""Teaching a sequence-to-sequence model what a grammar knows: training pairs among pairs drawn from the grammar.
+"""Teaching a sequence-to-sequence model what a grammar knows: training pairs among pairs drawn from
+the grammar.
 
-Drawn sentences may be odd ("how where state"). A reverse model, from programs to sentences and trained on the training
-pairs alone, tells which: those of the highest loss a subword are left out.
+Drawn sentences may be odd ("how where state"). A reverse model, from programs to sentences and
+trained on the training pairs alone, tells which: those of the highest loss a subword are left out.
 
-*Round trips* are new programs, sentences for them by a reverse model, kept where the forward model comes back. Programs
-are drawn from the training programs' own statistics: a head, as `loc_2 ( … )`, given the argument of another that it
-fills. That is the model of `nqg.induction.sampling`, over a grammar whose rules are the heads. A pair so found may have
-words and constructions in places where no induced rule would put them.
+*Round trips* are new programs with sentences that a reverse model writes for them, if the forward
+model comes back to the program. Programs are drawn from the statistics of the training programs: a
+head, as `loc_2 ( … )`, given the argument of another that it fills. That is the model of
+`nqg.induction.sampling`, over a grammar whose rules are the heads. Such a pair may have words and
+constructions where no induced rule would put them. docs/teaching.md has the exact match with
+samples, filter and round trips, and without each.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import gc
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, islice, zip_longest
+from itertools import chain, zip_longest
 
 import torch
 
@@ -26,15 +29,20 @@ from nqg.induction.settings import SamplingSettings
 from nqg.seq2seq.fine_tuning import FineTuning
 from nqg.seq2seq.seq2seq import Seq2seq
 from nqg.seq2seq.settings import AugmentationSettings, FineTuningSettings, Seq2seqSettings
-from nqg.seq2seq.spelling import tokenize_targets
+from nqg.seq2seq.target_codec import tokenize_targets
 from nqg.training.records import TrainingStep
 from nqg.types.program_trees import Term, read_term
 from nqg.types.target_grammar import TargetGrammar
 
-MAX_RELATIVE_LENGTH = 1.6  # times the longest training program that drawn ones may be long
-MAX_ARITY = 6  # of heads: charts of more arguments, as a flat sequence of tokens has, take long
-MOST_SUBWORDS = 96  # of a sentence
-# Draws for each program that is asked for: some are known, senseless, or of a length that many have.
+# Drawn programs are at most so many times as long as the longest training program
+# (docs/teaching.md; not tuned).
+MAX_RELATIVE_LENGTH = 1.6
+# Heads of more arguments, as a flat sequence of tokens has, take long to chart.
+MAX_ARITY = 6
+# Sentences that the reverse model writes have at most so many subwords.
+MAX_SUBWORDS = 96
+# Draws for each program that is asked for: some are known, senseless, or of a length that many
+# have. Not tuned.
 DRAWS_PER_PROGRAM = 3
 # Long programs are as likely as short ones.
 PROGRAM_SAMPLING = SamplingSettings(depth=16, smoothing=1.0, longer=0.2, per_target=1)
@@ -52,7 +60,7 @@ def mixed(
     if not samples or real_share >= 1:
         return list(examples)
     times = max(1, round(real_share / (1 - real_share) * len(samples) / len(examples)))
-    return [*(example for _ in range(times) for example in examples), *samples]
+    return [*list(examples) * times, *samples]
 
 
 def reversed_pairs(examples: Sequence[Example]) -> list[Example]:
@@ -62,12 +70,12 @@ def reversed_pairs(examples: Sequence[Example]) -> list[Example]:
 def likeliest(samples: Sequence[Example], reverse: Seq2seq, kept: float) -> list[Example]:
     """The share of samples whose sentences the reverse model finds likeliest, in their order."""
     losses = reverse.losses(reversed_pairs(samples))
-    ranked = sorted(range(len(samples)), key=lambda number: (losses[number], number))
+    ranked = sorted(range(len(samples)), key=losses.__getitem__)
     return [samples[number] for number in sorted(ranked[: max(1, round(kept * len(samples)))])]
 
 
 class ProgramSampler:
-    """Draws programs like those that it is given, but new and legal ones; none where they are not trees.
+    """Draws new legal programs like those that it is given; none where these are not trees.
 
     >>> legal = TargetGrammar.parse("<s> ::= f ( <t> ) | g ( <t> )\\n<t> ::= a | b | c")
     >>> ProgramSampler(["f ( a )", "f ( b )", "g ( a )", "g ( b )", "f ( c )"], legal).programs(4)
@@ -77,80 +85,87 @@ class ProgramSampler:
     def __init__(
         self, programs: Iterable[str], target_grammar: TargetGrammar | None = None
     ) -> None:
-        terms = {program: read_term(program.split()) for program in programs}
-        trees = {
-            program: heads
-            for program, term in terms.items()
-            if term and (heads := list(rules_of(term)))
-        }
-        self.known, self.sampler = frozenset(trees), None
+        heads: dict[Rule, None] = {}
+        trees: dict[str, Example] = {}
+        for program in programs:
+            term = read_term(program.split())
+            rules = rules_of(term) if term else []
+            if rules:
+                heads.update(dict.fromkeys(rules))
+                trees[program] = Example(program, program)
+        self.known, self.sampler = trees, None
         if trees:
-            grammar = Grammar.of(
-                dict.fromkeys(rule for heads in trees.values() for rule in heads), MAX_ARITY
-            )
-            longest = round(MAX_RELATIVE_LENGTH * max(len(program.split()) for program in trees))
-            pairs = [Example(program, program) for program in trees]
-            self.sampler = GrammarSampler(
-                grammar.typed_by(target_grammar), pairs, replace(PROGRAM_SAMPLING, longest=longest)
-            )
+            longest = max(len(program.split()) for program in trees)
+            settings = replace(PROGRAM_SAMPLING, longest=round(MAX_RELATIVE_LENGTH * longest))
+            grammar = Grammar.of(heads, MAX_ARITY).typed_by(target_grammar)
+            self.sampler = GrammarSampler(grammar, list(trees.values()), settings)
 
     def programs(
         self, count: int, is_sensible: Callable[[str], bool] = bool, seed: int = 0
     ) -> list[str]:
-        """So many different new programs, about as many of each length; fewer where there are not as many."""
+        """So many different new programs, about as many of each length; fewer where there are not
+        as many.
+        """
+        if self.sampler is None:
+            return []
         by_length: dict[int, list[str]] = defaultdict(list)
-        for pair in self.sampler.samples(DRAWS_PER_PROGRAM * count, seed) if self.sampler else ():
+        for pair in self.sampler.samples(DRAWS_PER_PROGRAM * count, seed):
             if pair.target not in self.known:
                 by_length[len(pair.target_tokens)].append(pair.target)
-        in_turn = chain.from_iterable(
-            zip_longest(*(by_length[length] for length in sorted(by_length)))
-        )
-        return list(
-            islice((program for program in in_turn if program and is_sensible(program)), count)
-        )
+        # Lengths take turns, the short first, until all that have programs left have come.
+        programs: list[str] = []
+        for program in chain(*zip_longest(*(by_length[length] for length in sorted(by_length)))):
+            if program and len(programs) < count and is_sensible(program):
+                programs.append(program)
+        return programs
 
 
-def rules_of(term: Term) -> Iterator[Rule]:
-    """The rules that a tree is made of, one a head, if they are rules: `loc_2 ( NT_1 ) ### loc_2 ( NT_1 )`."""
-    waiting, found = [term], list[Rule]()
+def rules_of(term: Term) -> list[Rule]:
+    """The rules that a tree consists of, one a head: `loc_2 ( NT_1 ) ### loc_2 ( NT_1 )`; none if
+    one is not a rule.
+    """
+    waiting, rules = [term], []
     while waiting:
         form, word, arguments = waiting.pop()
-        places = [NonTerminal(number) for number in range(1, len(arguments) + 1)]
-        inside = [symbol for place in places for symbol in (form.separator, place)][1:]
-        symbols = [*form.prefix, *word, *form.opening, *inside, *form.closing]
+        inside: list[str | NonTerminal] = []
+        for number in range(len(arguments)):
+            inside += (form.separator, NonTerminal(number + 1))
+        symbols = (*form.prefix, *word, *form.opening, *inside[1:], *form.closing)
         side = tuple(symbol for symbol in symbols if symbol)
-        if len(places) > MAX_ARITY or len(side) == len(places):
-            return
-        found.append(Rule(side, side))
+        if len(arguments) > MAX_ARITY or len(side) == len(arguments):
+            return []
+        rules.append(Rule(side, side))
         waiting += arguments
-    yield from found
+    return rules
 
 
 def round_trips(
     programs: Sequence[str], reverse: Seq2seq, forward: Seq2seq, *, sentences: int, seed: int
 ) -> list[Example]:
-    """Programs with sentences that the reverse model writes for them and the forward model reads as the same ones."""
+    """Programs with sentences that the reverse model writes for them and for which the forward
+    model writes them.
+    """
     if not programs:
         return []
-    short = replace(reverse, settings=replace(reverse.settings, longest_target=MOST_SUBWORDS))
+    short = replace(reverse, settings=replace(reverse.settings, longest_target=MAX_SUBWORDS))
     drawn = short.drawn(programs, count=sentences, seed=seed)
-    written = zip(programs, drawn, strict=True)
-    pairs = list(dict.fromkeys((text, program) for program, texts in written for text in texts))
-    subwords = tokenize_targets(
-        forward.tokenizer, [forward.spelling.spelled(program) for program in programs]
-    )
-    longest = max(map(len, subwords))  # what is longer is another program
-    brief = replace(forward, settings=replace(forward.settings, longest_target=longest))
-    found = brief.predict([source for source, _ in pairs])
-    return [Example(*pair) for pair, target in zip(pairs, found, strict=True) if target == pair[1]]
+    pairs: dict[Example, None] = {}
+    for program, texts in zip(programs, drawn):
+        pairs.update(dict.fromkeys(Example(text, program) for text in texts))
+    # A target that is longer than all programs is another program.
+    subwords = tokenize_targets(forward.tokenizer, list(map(forward.spelling.encode, programs)))
+    settings = replace(forward.settings, longest_target=max(map(len, subwords)))
+    targets = replace(forward, settings=settings).predict([pair.source for pair in pairs])
+    return [pair for pair, target in zip(pairs, targets) if target == pair.target]
 
 
 class Augmentation:
-    """Samples of a grammar for a fine-tuning: drawn at once, filtered by `steps`, which also make the round trips.
+    """Samples of a grammar for a fine-tuning: drawn at once, filtered by `steps`, which also make
+    the round trips.
 
-    The reverse model of the filter knows the training pairs alone; that of the round trips learns from samples, too.
-    `is_sensible` may refuse programs, for instance those that have no answer in a database; `after_round` sees the
-    model that each round begins with.
+    The reverse model of the filter learns from training pairs alone, that of the round trips from
+    samples, too. `is_sensible` may refuse programs, for instance those that have no answer in a
+    database; `after_round` sees the model that each round begins with.
     """
 
     def __init__(
@@ -161,57 +176,58 @@ class Augmentation:
         seed: int = 0,
         *,
         is_sensible: Callable[[str], bool] = bool,
-        after_round: Callable[[int, Seq2seq], None] | None = None,
+        after_round: Callable[[int, Seq2seq], object] = lambda number, forward: None,
     ) -> None:
-        self.examples, self.settings, self.seed = examples, settings, seed
-        self.is_sensible, self.after_round = is_sensible, after_round
-        pairs = distinct_pairs(examples)
-        sampler = GrammarSampler(grammar, pairs, settings.sampling) if settings.samples else None
-        self.samples = sampler.samples(settings.samples, seed) if sampler else []
-        programs = (
-            ProgramSampler((pair.target for pair in pairs), grammar.target_grammar)
-            if settings.rounds
-            else None
-        )
-        self.program_sampler, self.round_trips = programs, dict[tuple[str, str], Example]()
+        self.grammar, self.examples, self.settings = grammar, examples, settings
+        self.seed, self.is_sensible, self.after_round = seed, is_sensible, after_round
+        self.pairs = distinct_pairs(examples)
+        self.samples: list[Example] = []
+        self.round_trips: list[Example] = []
+        if settings.samples:
+            sampler = GrammarSampler(grammar, self.pairs, settings.sampling)
+            self.samples = sampler.samples(settings.samples, seed)
 
     def steps(
         self, model: Seq2seqSettings, training: FineTuningSettings, device: str | None = None
     ) -> Iterator[TrainingStep]:
-        """Train reverse and forward models, leave out what the one finds unlikely, add what both agree on."""
-        backwards = replace(training, steps=self.settings.reverse_steps, one_subword=False)
-        if self.settings.kept < 1 and self.samples:
+        """Train reverse and forward models, leave out what the one finds unlikely, add what both
+        agree on.
+        """
+        settings = self.settings
+        backwards = replace(training, steps=settings.reverse_steps, one_subword=False)
+        if settings.kept < 1 and self.samples:
             reverse = yield from trained(reversed_pairs(self.examples), model, backwards, device)
-            self.samples = likeliest(self.samples, reverse, self.settings.kept)
-        if self.settings.rounds:
-            reverse = yield from trained(reversed_pairs(self.mixture), model, backwards, device)
-        for number in range(self.settings.rounds):
-            brief = replace(training, steps=self.settings.round_steps or training.steps)
+            self.samples = likeliest(self.samples, reverse, settings.kept)
+        if not settings.rounds:
+            return
+        targets = (pair.target for pair in self.pairs)
+        sampler = ProgramSampler(targets, self.grammar.target_grammar)
+        brief = replace(training, steps=settings.round_steps or training.steps)
+        reverse = yield from trained(reversed_pairs(self.mixture), model, backwards, device)
+        for number in range(settings.rounds):
             forward = yield from trained(self.mixture, model, brief, device)
-            if self.after_round:
-                self.after_round(number, forward)
-            assert self.program_sampler, "made where there are rounds"
-            programs = self.program_sampler.programs(
-                self.settings.programs, self.is_sensible, seed=number
+            self.after_round(number, forward)
+            programs = sampler.programs(settings.programs, self.is_sensible, seed=number)
+            new = round_trips(
+                programs, reverse, forward, sentences=settings.sentences, seed=self.seed
             )
-            found = round_trips(
-                programs, reverse, forward, sentences=self.settings.sentences, seed=self.seed
-            )
-            known = {(pair.source, pair.target) for pair in self.examples}
-            new = {(pair.source, pair.target): pair for pair in found}
-            self.round_trips |= {key: pair for key, pair in new.items() if key not in known}
+            pairs = distinct_pairs((*self.pairs, *self.round_trips, *new))
+            self.round_trips = pairs[len(self.pairs) :]
 
     def steps_in_all(self, training: FineTuningSettings) -> int:
         """How many steps `steps` makes."""
         settings = self.settings
-        filtering = settings.reverse_steps if settings.kept < 1 and self.samples else 0
-        rounds = settings.rounds * (settings.round_steps or training.steps)
-        return filtering + rounds + (settings.reverse_steps if rounds else 0)
+        total = settings.rounds * (settings.round_steps or training.steps)
+        if settings.kept < 1 and self.samples:
+            total += settings.reverse_steps
+        if settings.rounds:
+            total += settings.reverse_steps
+        return total
 
     @property
     def added(self) -> list[Example]:
         """Samples and round trips."""
-        return [*self.samples, *self.round_trips.values()]
+        return [*self.samples, *self.round_trips]
 
     @property
     def mixture(self) -> list[Example]:
@@ -224,11 +240,12 @@ def trained(
     training: FineTuningSettings,
     device: str | None,
 ) -> Generator[TrainingStep, None, Seq2seq]:
+    """Fine-tune a model, and free what a GPU holds for its steps."""
     fine_tuning = FineTuning(pairs, model, training, device=device)
     yield from fine_tuning.steps()
     seq2seq = fine_tuning.seq2seq
     del fine_tuning
-    gc.collect()  # with it goes what a GPU keeps for its steps
+    gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
     return seq2seq

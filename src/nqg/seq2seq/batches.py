@@ -1,4 +1,4 @@
-"""Examples as subwords, the batches that they come in, and the plan of all steps: few shapes, little padding."""
+"""Examples as subwords, their batches, and the plan of all steps: few shapes, little padding."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ from torch import Tensor
 
 from nqg.seq2seq.settings import FineTuningSettings
 
-IGNORED = -100  # the label that torch's cross entropy leaves out
-ROUND = 8  # widths are multiples of it: few shapes, and those that matrix units like
-WIDTHS_PER_DOUBLING = (
-    8  # between a power of 2 and the next one at most: longer examples come in coarser shapes
-)
-POOLS = 8  # pools in an epoch at least: with fewer, a step would see short or long examples alone, and always the same
+# The label that torch's cross entropy ignores.
+IGNORED = -100
+# Widths are multiples of `ROUND`: few shapes, and those that suit matrix units. Between a power of
+# 2 and the next there are at most `WIDTHS_PER_DOUBLING` of them, so that longer examples come in
+# coarser shapes. Neither was tuned.
+ROUND = 8
+WIDTHS_PER_DOUBLING = 8
+# An epoch has at least so many pools: with fewer, a step would see short or long examples alone.
+# Not tuned.
+POOLS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +34,9 @@ class SubwordPair:
 
     @property
     def size(self) -> tuple[int, int]:
-        """What examples are sorted by: the time that they take, of which a subword of a target takes twice as much."""
+        """The order of examples: by their time, of which a subword of a target takes twice as much,
+        and target.
+        """
         return 2 * len(self.target) + len(self.source), len(self.target)
 
 
@@ -43,58 +49,63 @@ class BatchShape(NamedTuple):
 
     @property
     def size(self) -> int:
-        """What its memory grows with: the logits of targets take most of it, by far."""
+        """What memory grows with: the logits of targets take most of it, by far."""
         return self.rows * (8 * self.target + self.source)
 
 
 class SubwordPairBatch(NamedTuple):
-    """Examples side by side: B of them, S and T the longest source and target, rounded up."""
+    """Examples side by side: B of them, S and T the longest source and target, rounded up.
+
+    `inputs` are what the decoder has written before each subword of `labels`.
+    """
 
     sources: Tensor  # (B, S)
     mask: Tensor  # (B, S)
-    inputs: Tensor  # (B, T), what the decoder has written before each subword
+    inputs: Tensor  # (B, T)
     labels: Tensor  # (B, T)
 
     @property
     def shape(self) -> BatchShape:
-        (rows, target), source = self.labels.shape, self.sources.shape[1]
-        return BatchShape(rows, target, source)
+        return BatchShape(len(self.labels), self.labels.shape[1], self.sources.shape[1])
 
     @classmethod
     def empty(cls, shape: BatchShape, device: torch.device) -> SubwordPairBatch:
-        sources, targets = (
-            torch.zeros((shape.rows, width), dtype=torch.long, device=device)
-            for width in (shape.source, shape.target)
-        )
+        sources = torch.zeros((shape.rows, shape.source), dtype=torch.long, device=device)
+        targets = sources.new_zeros((shape.rows, shape.target))
         return cls(sources, torch.ones_like(sources), targets, targets.clone())
 
 
 class SubwordCorpus:
-    """All examples on a device, from which batches are cut without a copy from the host."""
+    """All examples on a device, from which batches are taken without a copy from the host."""
 
     def __init__(
         self, examples: Sequence[SubwordPair], padding: int, start: int, device: torch.device
     ) -> None:
         self.examples, self.device = examples, device
-        self.sources = padded([example.source for example in examples], padding).to(device)
-        self.inputs = padded([(start, *example.target[:-1]) for example in examples], padding).to(
-            device
-        )
-        self.labels = padded([example.target for example in examples], IGNORED).to(device)
-        self.lengths = torch.tensor([len(example.source) for example in examples], device=device)
+        sources, inputs, labels = [], [], []
+        for example in examples:
+            sources.append(example.source)
+            inputs.append((start, *example.target[:-1]))
+            labels.append(example.target)
+        self.sources = padded(sources, padding).to(device)
+        self.inputs = padded(inputs, padding).to(device)
+        self.labels = padded(labels, IGNORED).to(device)
+        self.lengths = torch.tensor(list(map(len, sources)), device=device)
         self.positions = torch.arange(self.sources.shape[1], device=device)
 
-    def shape(self, part: Sequence[int]) -> BatchShape:
-        source = max(len(self.examples[number].source) for number in part)
-        target = max(len(self.examples[number].target) for number in part)
-        return BatchShape(len(part), rounded(target), rounded(source))
+    def shape(self, numbers: Sequence[int]) -> BatchShape:
+        """The shape of the batch of some examples."""
+        source = max(len(self.examples[number].source) for number in numbers)
+        target = max(len(self.examples[number].target) for number in numbers)
+        return BatchShape(len(numbers), rounded(target), rounded(source))
 
-    def collate(self, part: Sequence[int]) -> SubwordPairBatch:
-        """Some examples side by side; nothing waits for what a GPU is doing."""
-        numbers = torch.tensor(part)
-        numbers = numbers.pin_memory() if self.device.type == "cuda" else numbers
-        rows = numbers.to(self.device, non_blocking=True)
-        _, target, source = self.shape(part)
+    def collate(self, numbers: Sequence[int]) -> SubwordPairBatch:
+        """The batch of some examples; nothing waits for what a GPU is doing."""
+        indices = torch.tensor(numbers)
+        if self.device.type == "cuda":
+            indices = indices.pin_memory()
+        rows = indices.to(self.device, non_blocking=True)
+        _, target, source = self.shape(numbers)
         return SubwordPairBatch(
             sources=self.sources[rows, :source].long(),
             mask=(self.positions[:source] < self.lengths[rows, None]).long(),
@@ -116,28 +127,29 @@ def rounded(length: int) -> int:
 def padded(rows: Sequence[Sequence[int]], value: int) -> Tensor:
     """Rows as a table, filled up with `value`: (rows, longest)."""
     table = torch.full((len(rows), rounded(max(map(len, rows)))), value, dtype=torch.int32)
-    for number, row in enumerate(rows):
-        table[number, : len(row)] = torch.tensor(row, dtype=torch.int32)
+    for line, row in zip(table, rows):
+        line[: len(row)] = torch.tensor(row)
     return table
 
 
 def planned_steps(
     sizes: Sequence[tuple[int, int]], settings: FineTuningSettings
 ) -> list[list[int]]:
-    """The examples of every step, which the seed alone decides.
+    """The examples of every step, which depend on the seed alone.
 
-    Every epoch comes in a new order. As many examples as fill `pool` batches are sorted by size and cut into batches,
-    which come in any order. A pool is at most an eighth of an epoch, so small data stay as they come.
+    Every epoch comes in a new order. As many examples as fill `pool` batches are sorted by size and
+    divided into batches, which come in any order. A pool is at most an eighth of an epoch, so small
+    data stay as they come.
     """
-    rng, count = random.Random(settings.seed), len(sizes)
-    size = min(settings.batch_size, count)
-    pool = size * max(1, min(settings.pool, count // (POOLS * size)))
+    rng = random.Random(settings.seed)
+    size = min(settings.batch_size, len(sizes))
+    pool = size * max(1, min(settings.pool, len(sizes) // (POOLS * size)))
     queue: list[int] = []
     steps: list[list[int]] = []
     while len(steps) < settings.steps:
         while len(queue) < pool:
-            queue += rng.sample(range(count), count)
-        drawn = sorted(queue[:pool], key=lambda number: sizes[number])
+            queue += rng.sample(range(len(sizes)), len(sizes))
+        drawn = sorted(queue[:pool], key=sizes.__getitem__)
         del queue[:pool]
         batches = [drawn[start : start + size] for start in range(0, pool, size)]
         rng.shuffle(batches)
@@ -148,11 +160,12 @@ def planned_steps(
 def split_by_size(
     step: Iterable[int], sizes: Sequence[tuple[int, int]], count: int
 ) -> list[list[int]]:
-    """A step's examples, sorted by size and cut into `count` parts as equal as can be, some perhaps empty.
+    """A step's examples, sorted by size and split into `count` chunks as equal as can be, some
+    perhaps empty.
 
     >>> split_by_size([0, 1, 2], [(5, 1), (1, 1), (3, 1)], 2)
     [[1], [2, 0]]
     """
-    ordered = sorted(step, key=lambda number: sizes[number])
+    ordered = sorted(step, key=sizes.__getitem__)
     ends = [len(ordered) * number // count for number in range(count + 1)]
     return [ordered[start:end] for start, end in pairwise(ends)]

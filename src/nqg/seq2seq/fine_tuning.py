@@ -1,4 +1,6 @@
-"""From examples to a fine-tuned model: tokenizer, spelling, subwords, the weights perhaps sharded, and the steps."""
+"""From examples to a fine-tuned model: tokenizer, codec, subwords, weights, perhaps sharded, and
+the steps.
+"""
 
 from __future__ import annotations
 
@@ -31,36 +33,38 @@ from nqg.seq2seq.seq2seq import (
 )
 from nqg.seq2seq.settings import BASELINE_MODELS, FineTuningSettings, Seq2seqSettings
 from nqg.seq2seq.sharding import Shards, check_divisible, sharded_moments
-from nqg.seq2seq.spelling import spelling_for, tokenize_targets
+from nqg.seq2seq.target_codec import fit_codec, tokenize_targets
 from nqg.training.processes import Processes, best_device, is_sharded
 from nqg.training.records import DevScores, TrainingStep
 from nqg.training.resume import FINE_TUNING_SAVE_EVERY, resumed_steps
 from nqg.training.trainer import LearningRate, Trainer, trainable
 
-RECORD_EVERY = (
-    32  # steps that a GPU makes before anybody asks it for their losses, which would make it wait
-)
+# Steps that a GPU makes before it is asked for their losses, because the question makes it wait.
+# Not tuned.
+RECORD_EVERY = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
-    """How many sources and targets of training examples the model sees only the beginnings of, and the first."""
+    """How many sources and targets of training examples the model sees only the beginnings of, and
+    the first.
+    """
 
     sources: int
     targets: int
     first: str | None = None
 
     def __str__(self) -> str:
-        cut = f"{self.sources} sources and {self.targets} targets"
-        return f"{cut} are longer than the model reads, first {self.first!r}"
+        truncated = f"{self.sources} sources and {self.targets} targets"
+        return f"{truncated} are longer than the model reads, first {self.first!r}"
 
 
 class FineTuning:
-    """A model in the making: `steps` trains it, `seq2seq` is what there is so far.
+    """A model in the making: `steps` trains it, `seq2seq` is the model so far.
 
-    With `dev`, examples that are not learned from, the model ends with the weights that did best on them. Under
-    `accelerate launch` every process makes the same FineTuning, and all of them train it together; with
-    `training.shard` each has a part of the weights.
+    With `dev`, examples that are not learned from, the model ends with the weights that did best on
+    them. Under `accelerate launch` every process makes the same FineTuning, and all of them train
+    it together; with `training.shard` each holds a share of the weights.
     """
 
     def __init__(
@@ -77,59 +81,67 @@ class FineTuning:
         processes = self.processes = Processes.launched(device)
         self.device = torch.device(processes.device or device or best_device())
         self.settings = settings
+        is_cuda = self.device.type == "cuda"
+
+        # 1. The model on its device or devices.
         model, self.tokenizer = new_model(settings, training, examples)
-        if self.device.type == "cuda":
+        if is_cuda:
             fuse_kernels(model)
-        has_shards = training.shard and processes.count > 1
-        if has_shards:
+        self.shards: Shards | None = None
+        if training.shard and processes.count > 1:
             check_divisible(min(training.batch_size, len(examples)), training.accumulate, processes)
-        self.shards = Shards.of(model, self.device, training.precision) if has_shards else None
+            self.shards = Shards.of(model, self.device, training.precision)
         self.model = self.shards.model if self.shards else model.to(self.device)
+
+        # 2. The examples as subwords.
         targets = [example.target for example in examples]
-        self.spelling = spelling_for(
+        self.spelling = fit_codec(
             self.tokenizer, targets, settings.longest_target, one_subword=training.one_subword
         )
         subwords, self.truncation = self._tokenize(examples)
         start = model.generation_config.decoder_start_token_id
-        start = getattr(model.config, "decoder_start_token_id", None) if start is None else start
+        if start is None:
+            start = getattr(model.config, "decoder_start_token_id", None)
         if start is None:
             raise NqgError(
-                "the model does not say which subword its targets begin with (decoder_start_token_id)"
+                "the model does not say which subword its targets begin with "
+                "(decoder_start_token_id)"
             )
         corpus = SubwordCorpus(subwords, self.tokenizer.pad_token_id, start, self.device)
-        rate = LearningRate(
-            training.rate(settings.model), training.steps, training.warm_up, training.schedule
+
+        # 3. The training.
+        peak = training.rate(settings.model)
+        config = RunConfig.of(
+            "fine-tuning",
+            examples,
+            settings,
+            training,
+            dev_examples=DataFingerprint.of(dev).fingerprint,
+            processes=processes.count,
         )
         self.trainer = Trainer(
-            Seq2seqObjective(self.model, corpus, training, processes, has_shards),
-            new_optimizer(trainable(self.model).values(), training, rate.peak),
-            training,
-            rate,
-            RunConfig.of(
-                "fine-tuning",
-                examples,
-                settings,
-                training,
-                dev_examples=DataFingerprint.of(dev).fingerprint,
-                processes=processes.count,
-            ),
+            Seq2seqObjective(self.model, corpus, training, processes, self.shards is not None),
+            new_optimizer(trainable(self.model).values(), training, peak),
+            LearningRate(peak, training.steps, training.warm_up, training.schedule),
+            config,
             sources=[example.source for example in examples],
             evaluate=(lambda: DevScores(self._current().exact_match(dev))) if dev else None,
-            processes=processes,
-            record_every=RECORD_EVERY if self.device.type == "cuda" else 1,
+            record_every=RECORD_EVERY if is_cuda else 1,
         )
 
     def steps(
         self, state: Path | None = None, save_every: int = FINE_TUNING_SAVE_EVERY
     ) -> Iterator[TrainingStep]:
-        """Train, one record a step; with `state`, a file that lets a killed training continue where it was."""
+        """Train, one record a step; with `state`, a file that lets a killed training continue where
+        it was.
+        """
         return resumed_steps(self.trainer, state, save_every)
 
     @property
     def seq2seq(self) -> Seq2seq:
         """The model as it is now, for good: with LoRA, its updates are added to the weights.
 
-        If it was sharded, all processes must ask for it; each gets the whole.
+        If the model is sharded, all processes must ask for it; each gets the whole.
         """
         current = self._current()
         model = merged(current.model).eval()
@@ -142,30 +154,27 @@ class FineTuning:
         return Seq2seq(model, self.tokenizer, self.spelling, self.settings)
 
     def _tokenize(self, examples: Sequence[Example]) -> tuple[list[SubwordPair], Truncation]:
-        """The subwords of all examples, as many as the model reads and writes, and how many were cut for it."""
+        """The subwords of all examples, as many as the model reads and writes, and how many were
+        truncated.
+        """
         settings, tokenizer = self.settings, self.tokenizer
         texts = [example.source for example in examples]
         sources = tokenize_sources(tokenizer, settings, texts, truncate=True)
         whole = tokenize_sources(tokenizer, settings, texts, truncate=False)
-        targets = tokenize_targets(
-            tokenizer, [self.spelling.spelled(example.target) for example in examples]
-        )
-        long_sources = [
-            number for number, ids in enumerate(whole) if len(ids) > settings.longest_source
-        ]
-        long_targets = [
-            number for number, ids in enumerate(targets) if len(ids) > settings.longest_target
-        ]
-        first = min([*long_sources, *long_targets], default=None)
-        truncation = Truncation(
-            len(long_sources), len(long_targets), None if first is None else examples[first].source
-        )
-        pairs = zip(sources, targets, strict=True)
-        cut = [
-            SubwordPair(tuple(source), tuple(target[: settings.longest_target]))
-            for source, target in pairs
-        ]
-        return cut, truncation
+        encoded = [self.spelling.encode(example.target) for example in examples]
+        pairs, truncated = [], []
+        long_sources = long_targets = 0
+        for number, target in enumerate(tokenize_targets(tokenizer, encoded)):
+            pairs.append(
+                SubwordPair(tuple(sources[number]), tuple(target[: settings.longest_target]))
+            )
+            has_long_source = len(whole[number]) > settings.longest_source
+            has_long_target = len(target) > settings.longest_target
+            long_sources += has_long_source
+            long_targets += has_long_target
+            if has_long_source or has_long_target:
+                truncated.append(texts[number])
+        return pairs, Truncation(long_sources, long_targets, next(iter(truncated), None))
 
 
 def new_model(
@@ -180,9 +189,8 @@ def new_model(
         if settings.model == EMBEDDED:
             model = small_t5(settings.embedded, len(tokenizer), training.seed)
         else:
-            model = load_extension(BASELINE_MODELS[settings.model]).new(
-                settings.model, len(tokenizer), training.seed
-            )
+            baseline = load_extension(BASELINE_MODELS[settings.model])
+            model = baseline.new(settings.model, len(tokenizer), training.seed)
     else:
         model, tokenizer = load_pretrained(settings.model)
     if settings.lora:
@@ -193,9 +201,11 @@ def new_model(
 
 
 def fuse_kernels(model: nn.Module) -> None:
-    """Let torch's own modules, one kernel each, take the place of T5's norms and activations, which are a dozen.
+    """Replace T5's norms and activations, a dozen kernels each, by torch's own modules, one kernel
+    each.
 
-    Attention is one kernel as well, if position biases are laid out as it wants. Weights keep their names and places.
+    Attention is one kernel as well, if position biases are laid out for it. Weights keep their
+    names.
     """
     for parent in list(model.modules()):
         for name, module in list(parent.named_children()):
@@ -210,14 +220,14 @@ def fuse_kernels(model: nn.Module) -> None:
 
 
 def laid_out_by_heads(_module: nn.Module, _inputs: object, bias: Tensor) -> Tensor:
-    """A position bias, (queries, keys, heads), in the order in memory that torch's kernels for attention want."""
+    """A position bias, (queries, keys, heads), in the memory layout of torch's attention."""
     return bias.movedim(-1, 0).contiguous().movedim(0, -1)
 
 
 def new_optimizer(
     weights: Iterable[Tensor], settings: FineTuningSettings, rate: float
 ) -> torch.optim.Optimizer:
-    """The optimizer that settings name; its steps are made one by one, outside of recorded kernels."""
+    """The optimizer that settings name; its steps are not recorded."""
     weights = list(weights)
     if settings.optimizer == "adamw":
         return torch.optim.AdamW(

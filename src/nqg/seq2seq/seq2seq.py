@@ -1,8 +1,9 @@
-"""The sequence-to-sequence model: pre-trained or small and new, saved and loaded, asked for the targets of sources.
+"""The sequence-to-sequence model: pre-trained or small and new, saved, loaded, and asked for the
+targets of sources.
 
-A saved folder holds weights, tokenizer, spelling and settings, nothing executable, and needs nothing else. `nqg.json`
-is its index, with the checksum of every file. Weights and tokenizer are there as transformers writes them, so that the
-folder can be used without nqg as well.
+A saved folder holds weights, tokenizer, codec of targets and settings, and nothing executable.
+`nqg.json` is its index, with the checksum of every file. transformers writes weights and tokenizer,
+so that the folder can be used without nqg.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from torch import Tensor
 from torch.nn.functional import cross_entropy
+from torch.nn.utils.rnn import pad_sequence
 from transformers import (
     AutoConfig,
     AutoModelForSeq2SeqLM,
@@ -56,25 +58,31 @@ from nqg.seq2seq.settings import (
     Seq2seqSettings,
     SmallT5Settings,
 )
-from nqg.seq2seq.spelling import Spelling, decode, tokenize_targets
+from nqg.seq2seq.target_codec import TargetCodec, decode, tokenize_targets
 from nqg.settings_reader import read_dataclass
 from nqg.training.processes import best_device
 
-SEQ2SEQ_VERSION = 1  # of the format of a folder
+# The version of the format of a folder.
+SEQ2SEQ_VERSION = 1
 REQUIRED_SEQ2SEQ_FILES = ("config.json", "tokenizer_config.json")
-SEQ2SEQ = "seq2seq"  # how its answers call the system
-BATCH_SUBWORDS = 2**15  # of sources that are read at once, padding included
-BATCH_LOGITS = 2**27  # that are kept at once when probabilities are computed
+# The name of the system in its answers.
+SEQ2SEQ = "seq2seq"
+# Subwords of sources that are read at once, padding included, and logits that are held at once when
+# probabilities are computed. They bound the memory; not tuned.
+BATCH_SUBWORDS = 2**15
+BATCH_LOGITS = 2**27
 
 
 def load_pretrained(name: str) -> tuple[Any, Any]:
-    """A pre-trained encoder-decoder and its tokenizer; one that lacks weights is refused, never filled up at random."""
+    """A pre-trained encoder-decoder and its tokenizer; one that lacks weights is refused, never
+    filled at random.
+    """
     try:
         with quiet_transformers():
             if not AutoConfig.from_pretrained(name, trust_remote_code=False).is_encoder_decoder:
                 raise NqgError(
-                    f"'{name}' is not an encoder-decoder and cannot write targets; choose one, for instance "
-                    "google/flan-t5-small, t5-base or google/byt5-small"
+                    f"'{name}' is not an encoder-decoder and cannot write targets; choose one, "
+                    "for instance google/flan-t5-small, t5-base or google/byt5-small"
                 )
             tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
             model, report = AutoModelForSeq2SeqLM.from_pretrained(
@@ -83,15 +91,19 @@ def load_pretrained(name: str) -> tuple[Any, Any]:
     except (OSError, ValueError, ImportError) as error:
         reason = str(error).strip().split("\n")[0]
         raise NqgError(f"cannot load the sequence-to-sequence model '{name}': {reason}") from error
-    if missing := sorted(report["missing_keys"]):
+    missing = sorted(report["missing_keys"])
+    if missing:
         raise NqgError(
-            f"the weights of '{name}' are incomplete: {len(missing)} are missing, first {missing[0]}"
+            f"the weights of '{name}' are incomplete: {len(missing)} are missing, "
+            f"first {missing[0]}"
         )
     return model, tokenizer
 
 
 def with_lora(model: Any, settings: LoraSettings, seed: int) -> Any:
-    """The model with its weights frozen and small trainable ones beside its attention (package peft)."""
+    """The model with its weights frozen and small trainable ones beside its attention (package
+    peft).
+    """
     try:
         from peft import LoraConfig, TaskType, get_peft_model
     except ImportError as error:
@@ -112,9 +124,8 @@ def merged(model: Any) -> Any:
     """The model with its low-rank updates added to its weights, if it has any."""
     if not hasattr(model, "merge_and_unload"):
         return model
-    with (
-        warnings.catch_warnings()
-    ):  # peft is surprised by a head that never was tied to the embeddings
+    # peft warns of a head that never was tied to the embeddings.
+    with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Input and output embeddings are no longer tied")
         return model.merge_and_unload()
 
@@ -126,16 +137,17 @@ def word_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
     >>> tokenizer.decode(tokenizer("jump JUMP")["input_ids"])
     'jump JUMP </s>'
     """
-    words = sorted({word for text in texts for word in text.split()})
-    special = ["<pad>", "</s>", "<unk>"]
-    for number in range(len(special)):
-        while any(
-            special[number] in word for word in words
-        ):  # it would be found inside the word too
-            special[number] = f"<{special[number]}>"
+    text = " ".join(texts)
+    special = []
+    for name in ("<pad>", "</s>", "<unk>"):
+        # The tokenizer would find a special token inside of words, too.
+        while name in text:
+            name = f"<{name}>"
+        special.append(name)
     padding, end, unknown = special
-    vocabulary = {word: number for number, word in enumerate([*special, *words])}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=unknown))
+    vocabulary = [*special, *sorted({*text.split()})]
+    ids = dict(zip(vocabulary, range(len(vocabulary))))
+    tokenizer = Tokenizer(models.WordLevel(ids, unk_token=unknown))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     tokenizer.post_processor = processors.TemplateProcessing(
         single=f"$A {end}", special_tokens=[(end, 1)]
@@ -146,7 +158,7 @@ def word_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
 
 
 def small_t5(settings: SmallT5Settings, words: int, seed: int) -> T5ForConditionalGeneration:
-    """A T5 with new weights, which `seed` alone decides."""
+    """A T5 with new weights, which depend on `seed` alone."""
     config = T5Config(
         vocab_size=words,
         d_model=settings.width,
@@ -161,18 +173,18 @@ def small_t5(settings: SmallT5Settings, words: int, seed: int) -> T5ForCondition
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = T5ForConditionalGeneration(config)
-    for place in (model.config, model.generation_config):
-        place.decoder_start_token_id = config.pad_token_id
+    model.config.decoder_start_token_id = config.pad_token_id
+    model.generation_config.decoder_start_token_id = config.pad_token_id
     return model
 
 
 @dataclass(frozen=True)
 class Seq2seq:
-    """A model with its tokenizer, the spelling of its targets, and how it reads and writes."""
+    """A model with its tokenizer, the codec of its targets, and how it reads and writes."""
 
     model: Any = field(repr=False)
     tokenizer: Any = field(repr=False)
-    spelling: Spelling
+    spelling: TargetCodec
     settings: Seq2seqSettings
 
     @classmethod
@@ -195,25 +207,31 @@ class Seq2seq:
 
     @classmethod
     def load(cls, folder: Path | str, device: str | None = None) -> Seq2seq:
-        """The model in a folder; one that is not a model, or is damaged, is refused with the reason."""
+        """The model in a folder; one that is not a model, or is damaged, is refused with the
+        reason.
+        """
         folder = Path(folder)
-        place, config = folder / INDEX, folder / "config.json"
+        index, config = folder / INDEX, folder / "config.json"
+        generation = folder / "generation_config.json"
+
+        # 1. The manifest and the files that it lists.
         manifest = read_manifest(folder, index_bytes(folder), SEQ2SEQ_KIND, SEQ2SEQ_VERSION)
-        with convert_errors("its files cannot be checked", place):
+        with convert_errors("its files cannot be checked", index):
             check_contents(folder, manifest.get("files"), REQUIRED_SEQ2SEQ_FILES)
         settings = read_dataclass(
-            Seq2seqSettings, manifest.get("settings"), "'settings'", place, complete=True
+            Seq2seqSettings, manifest.get("settings"), "'settings'", index, complete=True
         )
-        spelling = read_dataclass(
-            Spelling, manifest.get("spelling"), "'spelling'", place, complete=True
+        codec = read_dataclass(
+            TargetCodec, manifest.get("spelling"), "'spelling'", index, complete=True
         )
-        generation = folder / "generation_config.json"
-        with convert_errors("damaged", generation):  # which transformers would pass over in silence
+        # transformers would ignore a damaged file.
+        with convert_errors("damaged", generation):
             if generation.exists():
-                GenerationConfig.from_dict(
-                    strict_json(generation.read_text(encoding="utf-8"), Place(generation, 1))
-                )
+                text = generation.read_text(encoding="utf-8")
+                GenerationConfig.from_dict(strict_json(text, Place(generation, 1)))
         check_config(config, weight_shapes(*sorted(folder.glob("*.safetensors"))))
+
+        # 2. Model and tokenizer.
         with convert_errors("the model cannot be made", config):
             if settings.model in BASELINE_MODELS:
                 model = load_extension(BASELINE_MODELS[settings.model]).from_pretrained(folder)
@@ -221,29 +239,32 @@ class Seq2seq:
             else:
                 model, tokenizer = load_pretrained(str(folder))
             check_finite(model.state_dict(), folder)
-            check_vocabulary(
-                tokenizer.get_vocab(), model.get_input_embeddings().num_embeddings, config
-            )
+            embeddings = model.get_input_embeddings().num_embeddings
+            check_vocabulary(tokenizer.get_vocab(), embeddings, config)
             if tokenizer.pad_token_id is None:
                 raise FormatError("the tokenizer has no subword for padding", config)
-        loaded = cls(model.to(device or best_device()).eval(), tokenizer, spelling, settings)
+
+        # 3. A first answer, of one subword.
+        loaded = cls(model.to(device or best_device()).eval(), tokenizer, codec, settings)
         with convert_errors("the model cannot write a target", folder):
             replace(loaded, settings=replace(settings, longest_target=1)).answers(["a sentence"])
         return loaded
 
     def save(self, folder: Path | str, also: Callable[[Path], object] | None = None) -> None:
-        """Write everything that `load` needs into a folder, whole or not at all; `also` may add files."""
+        """Write everything that `load` needs into a folder, whole or not at all; `also` may add
+        files.
+        """
         manifest = {
             "kind": SEQ2SEQ_KIND,
             "version": SEQ2SEQ_VERSION,
             "settings": asdict(self.settings),
             "spelling": asdict(self.spelling),
         }
-        with model_written(Path(folder), manifest) as part, quiet_transformers():
-            self.model.save_pretrained(part)
-            self.tokenizer.save_pretrained(part)
+        with model_written(Path(folder), manifest) as staging, quiet_transformers():
+            self.model.save_pretrained(staging)
+            self.tokenizer.save_pretrained(staging)
             if also is not None:
-                also(part)
+                also(staging)
 
     @property
     def device(self) -> torch.device:
@@ -252,83 +273,70 @@ class Seq2seq:
 
     def too_long(self, sources: Sequence[str]) -> list[int]:
         """The positions of the sources whose ends the model does not read."""
-        lengths = map(len, tokenize_sources(self.tokenizer, self.settings, sources, truncate=False))
-        return [
-            position
-            for position, length in enumerate(lengths)
-            if length > self.settings.longest_source
-        ]
+        subwords = tokenize_sources(self.tokenizer, self.settings, sources, truncate=False)
+        longest = self.settings.longest_source
+        return [position for position, ids in enumerate(subwords) if len(ids) > longest]
 
     def predict(
         self, sources: Sequence[str], *, allowed: LogitsProcessor | None = None
     ) -> list[str]:
-        """The target of every source; `allowed` may rule subwords out as they come."""
-        return [target for ((target, _),) in self._generate(sources, allowed)]
+        """The target of every source; `allowed` may mask subwords as they come."""
+        return [answer.target or "" for (answer,) in self._generate(sources, allowed)]
 
     def answers(
         self, sentences: Iterable[str], *, allowed: LogitsProcessor | None = None
     ) -> list[Answer]:
-        """What `predict` gives, with the probability of each target among all texts that the model might write."""
-        sources = list(sentences)
-        found = zip(sources, self._generate(sources, allowed, is_scored=True), strict=True)
-        return [
-            Answer(source, target or None, probability, SEQ2SEQ)
-            for source, ((target, probability),) in found
-        ]
+        """What `predict` gives, with the probability of each target among all texts that the model
+        might write.
+        """
+        return [answer for (answer,) in self._generate(list(sentences), allowed, is_scored=True)]
 
     def candidates(self, sources: Sequence[str], count: int) -> list[list[Answer]]:
-        """The likeliest targets of each source that a search with `count` beams finds, the likeliest first."""
-        found = zip(
-            sources,
-            self._generate(sources, is_scored=True, count=count, num_beams=count),
-            strict=True,
-        )
-        return [
-            [Answer(source, target or None, own, SEQ2SEQ) for target, own in each]
-            for source, each in found
-        ]
+        """The likeliest targets of each source that a search with `count` beams finds, the
+        likeliest first.
+        """
+        return self._generate(sources, is_scored=True, count=count, num_beams=count)
 
     def drawn(
         self, sources: Sequence[str], count: int = 1, *, top_p: float = 0.9, seed: int = 0
     ) -> list[list[str]]:
-        """Targets of each source, drawn by their probabilities without unlikely subwords (nucleus sampling)."""
+        """Targets of each source, drawn by their probabilities without unlikely subwords (nucleus
+        sampling).
+        """
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
             torch.manual_seed(seed)
-            found = self._generate(
+            drawn = self._generate(
                 sources, count=count, num_beams=1, do_sample=True, top_p=top_p, top_k=0
             )
-        return [[target for target, _ in each] for each in found]
+        return [[answer.target or "" for answer in answers] for answers in drawn]
 
     def exact_match(self, examples: Sequence[Example]) -> float:
         """The share of examples whose target is predicted."""
-        pairs = zip(self.predict([example.source for example in examples]), examples, strict=True)
+        predicted = self.predict([example.source for example in examples])
+        pairs = zip(predicted, examples)
         return sum(exact_match(target, example.target) for target, example in pairs) / len(examples)
 
     @torch.inference_mode()
     def losses(self, examples: Sequence[Example]) -> list[float]:
         """The cross entropy of each target given its source, in nats a subword."""
         self.model.eval()
-        sources = tokenize_sources(
-            self.tokenizer, self.settings, [each.source for each in examples], truncate=True
-        )
-        targets = tokenize_targets(
-            self.tokenizer, [self.spelling.spelled(each.target) for each in examples]
-        )
-        longest, padding = self.settings.longest_target, self.model.generation_config.pad_token_id
-        start, found = self.model.generation_config.decoder_start_token_id, dict[int, float]()
+        config, longest = self.model.generation_config, self.settings.longest_target
+        texts = [example.source for example in examples]
+        sources = tokenize_sources(self.tokenizer, self.settings, texts, truncate=True)
+        encoded = [self.spelling.encode(example.target) for example in examples]
+        targets = [
+            torch.tensor([config.decoder_start_token_id, *ids[:longest]])
+            for ids in tokenize_targets(self.tokenizer, encoded)
+        ]
+        losses = [0.0] * len(examples)
         for positions in batches_by_length(sources):
+            rows = [targets[position] for position in positions]
+            padded = pad_sequence(rows, batch_first=True, padding_value=config.pad_token_id)
             batch = self._padded([sources[position] for position in positions])
-            rows = [[start, *targets[position][:longest]] for position in positions]
-            width = max(map(len, rows))
-            filled = torch.tensor(
-                [[*row, *[padding] * (width - len(row))] for row in rows], device=self.device
-            )
-            logs = self._log_probabilities(batch, filled)
-            found.update(
-                (at, -log / (len(row) - 1))
-                for at, log, row in zip(positions, logs, rows, strict=True)
-            )
-        return [found[position] for position in range(len(sources))]
+            logs = self._log_probabilities(batch, padded.to(self.device))
+            for position, row, log in zip(positions, rows, logs):
+                losses[position] = -log / (len(row) - 1)
+        return losses
 
     @torch.inference_mode()
     def _generate(
@@ -338,99 +346,98 @@ class Seq2seq:
         *,
         is_scored: bool = False,
         count: int = 1,
-        **how: Any,
-    ) -> list[list[tuple[str, float | None]]]:
-        """`count` targets of every source and, if asked for, their probabilities, written as settings and `how` say.
+        **options: Any,
+    ) -> list[list[Answer]]:
+        """`count` targets of every source, as settings and `options` say, if `is_scored` with their
+        probabilities.
 
-        Sources of like lengths are read together.
+        Sources of similar lengths are read together.
         """
+        # Whatever the model's own configuration has for other tasks is ignored.
         self.model.eval()
-        own = self.model.generation_config
-        chosen = {
-            "num_beams": self.settings.beams,
-            "do_sample": False,
-            "num_return_sequences": count,
-            **how,
-        }
-        if chosen["num_beams"] > 1:
-            chosen["length_penalty"] = (
-                0.0  # the likeliest text is wanted, not that of the likeliest subwords
-            )
-        config = GenerationConfig(  # type: ignore[no-untyped-call]  # whatever it has for other tasks is left aside
-            **chosen,
+        defaults = self.model.generation_config
+        options = {"num_beams": self.settings.beams, "do_sample": False, **options}
+        beams = options["num_beams"]
+        # The likeliest text is wanted, and not the one whose subwords are likeliest on average.
+        if beams > 1:
+            options["length_penalty"] = 0.0
+        config = GenerationConfig(  # type: ignore[no-untyped-call]
+            **options,
+            num_return_sequences=count,
             max_new_tokens=self.settings.longest_target,
-            decoder_start_token_id=own.decoder_start_token_id,
-            bos_token_id=own.bos_token_id,
-            eos_token_id=own.eos_token_id,
-            pad_token_id=own.pad_token_id,
+            decoder_start_token_id=defaults.decoder_start_token_id,
+            bos_token_id=defaults.bos_token_id,
+            eos_token_id=defaults.eos_token_id,
+            pad_token_id=defaults.pad_token_id,
         )
-        rules = LogitsProcessorList([allowed] if allowed else [])
+        masks = LogitsProcessorList([allowed] if allowed else [])
         subwords = tokenize_sources(self.tokenizer, self.settings, sources, truncate=True)
-        found: dict[int, list[tuple[str, float | None]]] = {}
-        for positions in batches_by_length(subwords, chosen["num_beams"]):
+        answers: list[list[Answer]] = [[] for _ in sources]
+        for positions in batches_by_length(subwords, beams):
             batch = self._padded([subwords[position] for position in positions])
-            rows = self.model.generate(**batch, generation_config=config, logits_processor=rules)
-            ends = (rows[:, 1:] == own.eos_token_id).cumsum(
-                1
-            )  # a beam search fills up with ends, not with padding
-            rows[:, 2:][ends[:, :-1] > 0] = own.pad_token_id
-            targets = [self.spelling.read(text) for text in decode(self.tokenizer, rows.tolist())]
-            repeated = {name: ids.repeat_interleave(count, dim=0) for name, ids in batch.items()}
-            logs = self._log_probabilities(repeated, rows) if is_scored else None
-            probabilities = (
-                [None] * len(targets) if logs is None else [math.exp(log) for log in logs]
-            )
-            pairs = list(zip(targets, probabilities, strict=True))
-            found.update(
-                (at, pairs[count * row : count * (row + 1)]) for row, at in enumerate(positions)
-            )
-        return [found[position] for position in range(len(subwords))]
+            rows = self.model.generate(**batch, generation_config=config, logits_processor=masks)
+            # A beam search fills rows with ends, and not with padding.
+            ends = (rows[:, 1:] == defaults.eos_token_id).cumsum(1)
+            rows[:, 2:][ends[:, :-1] > 0] = defaults.pad_token_id
+            logs: Sequence[float | None] = [None] * len(rows)
+            if is_scored:
+                logs = self._log_probabilities(batch, rows)
+            texts = decode(self.tokenizer, rows.tolist())
+            for number, (text, log) in enumerate(zip(texts, logs)):
+                position = positions[number // count]
+                target = self.spelling.decode(text) or None
+                probability = None if log is None else math.exp(log)
+                answers[position].append(Answer(sources[position], target, probability, SEQ2SEQ))
+        return answers
 
     def _padded(self, ids: list[list[int]]) -> dict[str, Tensor]:
         padded = self.tokenizer.pad({"input_ids": ids}, return_tensors="pt").to(self.device)
         return {name: padded[name] for name in ("input_ids", "attention_mask")}
 
     def _log_probabilities(self, batch: dict[str, Tensor], rows: Tensor) -> list[float]:
-        """The logarithm of each row's probability, read as a whole: much quicker than asking while it is written."""
-        found: list[float] = []
+        """The logarithm of each row's probability, several rows a source: much faster than while
+        they are written.
+        """
+        count = len(rows) // len(batch["input_ids"])
         size = max(1, BATCH_LOGITS // (rows.shape[1] * self.model.config.vocab_size))
-        for start in range(0, len(rows), size):
-            part = rows[start : start + size]
-            sources = {name: ids[start : start + size] for name, ids in batch.items()}
-            logits = self.model(**sources, decoder_input_ids=part[:, :-1]).logits.float()
+        repeated = (ids.repeat_interleave(count, dim=0) for ids in batch.values())
+        tensors = (torch.split(tensor, size) for tensor in (rows, *repeated))
+        log_probabilities: list[float] = []
+        for chunk, *source in zip(*tensors):
+            inputs = dict(zip(batch, source))
+            logits = self.model(**inputs, decoder_input_ids=chunk[:, :-1]).logits.float()
             if not logits.isfinite().all():
                 raise DamagedModel(
-                    "the model gives logits that are not numbers: its weights are damaged; train it again"
+                    "the model gives logits that are not numbers: its weights are damaged; "
+                    "train it again"
                 )
-            is_filled = part[:, 1:] == self.model.generation_config.pad_token_id
-            is_unused = (
-                is_filled.flip(1).cumprod(1).flip(1).bool()
-            )  # after the end; a beam may write padding, too
-            losses = cross_entropy(logits.transpose(1, 2), part[:, 1:], reduction="none")
-            found += (-losses.masked_fill(is_unused, 0).sum(1)).tolist()
-        return found
+            # Padding after the end counts for nothing; a beam may write padding before it, too.
+            is_padding = chunk[:, 1:] == self.model.generation_config.pad_token_id
+            is_unused = is_padding.flip(1).cumprod(1).flip(1).bool()
+            losses = cross_entropy(logits.transpose(1, 2), chunk[:, 1:], reduction="none")
+            log_probabilities += (-losses.masked_fill(is_unused, 0).sum(1)).tolist()
+        return log_probabilities
 
 
 def tokenize_sources(
     tokenizer: Any, settings: Seq2seqSettings, sources: Sequence[str], *, truncate: bool
 ) -> list[list[int]]:
     """The subwords of sources after the prefix, all of them or as many as the model reads."""
+    if not sources:
+        return []
     texts = [settings.prefix + source for source in sources]
-    limits = (
-        {"truncation": True, "max_length": settings.longest_source}
-        if truncate
-        else {"verbose": False}
-    )
-    ids: list[list[int]] = tokenizer(texts, **limits)["input_ids"] if texts else []
+    longest = settings.longest_source
+    encoded = tokenizer(texts, truncation=truncate, max_length=longest, verbose=False)
+    ids: list[list[int]] = encoded["input_ids"]
     return ids
 
 
 def batches_by_length(subwords: Sequence[Sequence[int]], beams: int = 1) -> Iterator[list[int]]:
-    """Positions in batches of like lengths, the longest first: if memory is short, it shows at once.
+    """Positions in batches of similar lengths, the longest first: a lack of memory shows at once.
 
     Each beam has the source's keys and values for itself.
     """
-    left = sorted(range(len(subwords)), key=lambda position: (-len(subwords[position]), position))
+    left = sorted(range(len(subwords)), key=lambda position: -len(subwords[position]))
     while left:
         count = max(1, BATCH_SUBWORDS // (beams * len(subwords[left[0]])))
         yield left[:count]

@@ -1,4 +1,6 @@
-"""The settings of the sequence-to-sequence model and of its fine-tuning; the defaults are the paper's."""
+"""The settings of the sequence-to-sequence model and of its fine-tuning; the defaults are the
+paper's.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +11,12 @@ from nqg.errors import SettingsError, UnknownName, check_above_zero, check_at_le
 from nqg.induction.settings import SamplingSettings
 from nqg.model.settings import EMBEDDED, Precision, Schedule, default_learning_rate
 
-# Architectures of published baselines, by the name of the model: they have words of their own and no beam search.
+# Architectures of published baselines, by the name of the model. They have a vocabulary of their
+# own and no beam search.
 BASELINE_MODELS = dict.fromkeys(("syntactic-attention", "cgps"), "nqg.paper.baselines:TwoStreams")
 Optimizer = Literal["adafactor", "adamw"]
-UPPER_LIMITS = {
-    "longest_source": 1 << 16,
-    "longest_target": 1 << 16,
-    "beams": 256,
-}  # lest a model folder ask for days
+# A model folder must not ask for days of decoding.
+UPPER_LIMITS = {"longest_source": 1 << 16, "longest_target": 1 << 16, "beams": 256}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,8 @@ class SmallT5Settings:
     """The small T5 that is trained from scratch where no pre-trained model is named."""
 
     width: int = 128
-    layers: int = 3  # in the encoder and in the decoder each
+    # In the encoder and in the decoder each.
+    layers: int = 3
     heads: int = 4
     dropout: float = 0.1
 
@@ -43,7 +44,8 @@ class LoraSettings:
     """Low-rank updates beside frozen weights (package peft): their rank, scale and dropout."""
 
     rank: int = 16
-    scale: float = 2.0  # "alpha" is this times the rank
+    # What LoRA calls alpha is this times the rank.
+    scale: float = 2.0
     dropout: float = 0.0
 
     def __post_init__(self) -> None:
@@ -52,13 +54,16 @@ class LoraSettings:
 
 @dataclass(frozen=True, slots=True)
 class Seq2seqSettings:
-    """Which model (a Hugging Face name or folder, or the embedded one), what it reads and how it writes."""
+    """Which model (a Hugging Face name or folder, or the embedded one), what it reads and how it
+    writes.
+    """
 
     model: str = EMBEDDED
     prefix: str = "semanticparse: "
     longest_source: int = 512
     longest_target: int = 256
-    beams: int = 1  # 1 is greedy
+    # 1 is a greedy search.
+    beams: int = 1
     embedded: SmallT5Settings = SmallT5Settings()
     lora: LoraSettings | None = None
 
@@ -70,8 +75,9 @@ class Seq2seqSettings:
     def __post_init__(self) -> None:
         check_at_least(1, self, "longest_source", "longest_target", "beams")
         for name, most in UPPER_LIMITS.items():
-            if getattr(self, name) > most:
-                raise SettingsError(f"{name} is {getattr(self, name)}; expected {most:,} or less")
+            value = getattr(self, name)
+            if value > most:
+                raise SettingsError(f"{name} is {value}; expected {most:,} or less")
         if self.lora is not None and (self.model == EMBEDDED or self.model in BASELINE_MODELS):
             raise SettingsError(
                 f"lora freezes pre-trained weights, and '{self.model}' has none; name another model"
@@ -84,9 +90,11 @@ class Seq2seqSettings:
 
 @dataclass(frozen=True, slots=True)
 class FineTuningSettings:
-    """How the model is fitted. `learning_rate` None: 1e-4 for pre-trained models, 1e-3 from scratch.
+    """How the model is fitted. `learning_rate` None: 1e-4 for pre-trained models, 1e-3 from
+    scratch.
 
-    A step looks at `batch_size` examples in all, in `accumulate` parts and divided among the processes.
+    A step looks at `batch_size` examples in all, in `accumulate` parts and divided among the
+    processes.
     """
 
     steps: int = 3000
@@ -94,28 +102,30 @@ class FineTuningSettings:
     accumulate: int = 1
     optimizer: Optimizer = "adafactor"
     learning_rate: float | None = None
-    scale_by_weights: bool = (
-        False  # Adafactor: steps relative to the size of the weights, as mesh-tensorflow's
-    )
+    # Adafactor's steps relative to the size of the weights, as in mesh-tensorflow.
+    scale_by_weights: bool = False
     weight_decay: float = 0.0
     schedule: Schedule = "constant"
     warm_up: int = 0
     clip: float | None = None
     label_smoothing: float = 0.0
-    one_subword: bool | None = (
-        None  # a word of one subword for each token of targets; None: where they are long
-    )
+    # A word of one subword replaces each token of targets; with None, where targets are long.
+    one_subword: bool | None = None
     precision: Precision = "auto"
     gradient_checkpointing: bool = False
-    record_kernels: bool = True  # on a GPU, see `nqg.seq2seq.cuda_graphs`
-    recording_memory: float = (
-        16.0  # GB that a process may hold with recorded kernels; what needs more is not recorded
-    )
-    shard: bool = False  # divide the weights among the processes, see `nqg.seq2seq.sharding`
-    pool: int = 8  # batches whose examples are sorted by length together, at most; 1 leaves them as they come
+    # On a GPU kernels are recorded (`nqg.seq2seq.cuda_graphs`), as far as the process then holds at
+    # most so many GB.
+    record_kernels: bool = True
+    recording_memory: float = 16.0
+    # The weights are divided among the processes (`nqg.seq2seq.sharding`).
+    shard: bool = False
+    # The examples of at most so many batches are sorted by length together; with 1, none are.
+    pool: int = 8
+    # Training stops after `patience` evaluations without a better one, or when the loss stays below
+    # `learned`.
     evaluate_every: int | None = None
-    patience: int = 5  # evaluations without a better one until training stops
-    learned: float = 0.0  # training ends when the loss stays below it
+    patience: int = 5
+    learned: float = 0.0
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -123,13 +133,11 @@ class FineTuningSettings:
             1, self, "steps", "batch_size", "accumulate", "pool", "evaluate_every", "patience"
         )
         check_at_least(0, self, "warm_up", "weight_decay", "label_smoothing", "learned")
-        for name, kind in (
-            ("optimizer", Optimizer),
-            ("schedule", Schedule),
-            ("precision", Precision),
-        ):
-            if getattr(self, name) not in get_args(kind):
-                raise UnknownName(name, getattr(self, name), get_args(kind))
+        choices = {"optimizer": Optimizer, "schedule": Schedule, "precision": Precision}
+        for name, kind in choices.items():
+            value = getattr(self, name)
+            if value not in get_args(kind):
+                raise UnknownName(name, value, get_args(kind))
         check_above_zero(self, "learning_rate", "clip", "recording_memory")
         if self.label_smoothing >= 1:
             raise SettingsError(f"label_smoothing is {self.label_smoothing}; expected less than 1")
@@ -141,25 +149,28 @@ class FineTuningSettings:
 
 @dataclass(frozen=True, slots=True)
 class AugmentationSettings:
-    """How many pairs are drawn, which are kept, and the share of training pairs in what the model sees."""
+    """How many pairs are drawn, which are kept, and the share of training pairs in what the model
+    sees.
+    """
 
     samples: int = 20_000
     real_share: float = 0.5
-    kept: float = (
-        1.0  # share of the samples that the reverse model finds likeliest; at 1 there is none
-    )
+    # The share of samples that the reverse model finds likeliest; at 1 there is no reverse model.
+    kept: float = 1.0
     reverse_steps: int = 500
     sampling: SamplingSettings = field(default_factory=SamplingSettings)
-    rounds: int = 0  # of round trips, see `nqg.seq2seq.augmentation`; each trains a model more
-    programs: int = 6_000  # new ones in a round
-    sentences: int = 3  # that the reverse model writes for each
-    round_steps: int | None = (
-        None  # of the forward model in each round; None: as many as the last one's
-    )
+    # Rounds of round trips (`nqg.seq2seq.augmentation`). Each trains one more forward model, with
+    # `round_steps` or as many steps as the last, and draws new programs; the reverse model writes
+    # several sentences for each.
+    rounds: int = 0
+    programs: int = 6_000
+    sentences: int = 3
+    round_steps: int | None = None
 
     def __post_init__(self) -> None:
         check_at_least(0, self, "samples", "rounds")
         check_at_least(1, self, "reverse_steps", "programs", "sentences", "round_steps")
         for name in ("real_share", "kept"):
-            if not 0 < (share := getattr(self, name)) <= 1:
+            share = getattr(self, name)
+            if not 0 < share <= 1:
                 raise SettingsError(f"{name} is {share}; expected more than 0 and at most 1")

@@ -1,6 +1,7 @@
-"""Weights that are divided among processes: PyTorch's `fully_shard` (FSDP2; ZeRO of stage 3) for encoder-decoders.
+"""Weights that are divided among processes: PyTorch's `fully_shard` (FSDP2; ZeRO of stage 3) for
+encoder-decoders.
 
-accelerate's plugin for FSDP2 is not used: it leaves models on CPUs as they are, so that nothing could be tested, and
+accelerate's plugin for FSDP2 is not used. It does not shard models on CPUs, where tests run. It
 wraps T5's embeddings apart from the encoder and the decoder that share them, which PyTorch refuses.
 """
 
@@ -27,8 +28,8 @@ from nqg.training.trainer import is_half
 class Shards:
     """A sharded model, and a copy of it without weights.
 
-    The weights of a block of encoder or decoder are gathered when its turn comes and freed after it; gradients are
-    summed where they are kept.
+    The weights of a block of encoder or decoder are gathered before its turn and freed after it.
+    Gradients are summed on the process that holds them.
     """
 
     model: Any
@@ -37,7 +38,7 @@ class Shards:
 
     @classmethod
     def of(cls, model: Any, device: torch.device, precision: str) -> Shards:
-        """Shard a model, which all processes have alike; a block at a time goes to the device."""
+        """Shard a model that is equal on all processes; a block at a time goes to the device."""
         empty = with_weights(model, (weight.detach().to("meta") for weight in model.parameters()))
         mesh = init_device_mesh(device.type, (torch.distributed.get_world_size(),))
         policy = MixedPrecisionPolicy()
@@ -61,31 +62,36 @@ class Shards:
 
 
 def with_weights(model: nn.Module, weights: Iterable[Tensor]) -> Any:
-    """A copy of a model with other weights at the places of its own; one that stood in several places still does."""
-    pairs = zip(model.parameters(), weights, strict=True)
-    return copy.deepcopy(
-        model, {id(old): nn.Parameter(new, requires_grad=old.requires_grad) for old, new in pairs}
-    )
+    """A copy of a model with other weights; shared weights stay shared."""
+    # A deep copy takes what `memo` has for an object instead of copying the object.
+    memo = {}
+    for old, new in zip(model.parameters(), weights):
+        memo[id(old)] = nn.Parameter(new, requires_grad=old.requires_grad)
+    return copy.deepcopy(model, memo)
 
 
 def sharded_moments(weight: Any) -> dict[str, Any]:
-    """What transformers' Adafactor knows of a sharded weight before its first step.
+    """What transformers' Adafactor stores of a sharded weight before its first step.
 
-    It would make whole tensors itself, which cannot be added to sharded ones. A mean over columns is sharded as the
-    weight is; one over rows, which all processes have parts of, is whole on each.
+    It would make whole tensors itself, which cannot be added to sharded ones. A mean over columns
+    is sharded as the weight is; one over rows, of which every process has some, is whole on each.
     """
     zeros = torch.zeros_like(weight.detach())
     if weight.dim() < 2:
         return {"step": 0, "exp_avg_sq": zeros}
-    columns = zeros.mean(dim=-2).redistribute(placements=[Replicate()])  # type: ignore[attr-defined]
+    columns: Any = zeros.mean(dim=-2)
+    columns = columns.redistribute(placements=[Replicate()])
     return {"step": 0, "exp_avg_sq_row": zeros.mean(dim=-1), "exp_avg_sq_col": columns}
 
 
 def check_divisible(examples: int, accumulate: int, processes: Processes) -> None:
-    """Refuse steps in which a process would have nothing to do, for the others would wait for it."""
-    parts = accumulate * processes.count
-    if examples < parts:
+    """Refuse steps in which a process would have nothing to do, because the others would wait for
+    it.
+    """
+    chunks = accumulate * processes.count
+    if examples < chunks:
         raise SettingsError(
-            f"a step of {examples} examples cannot be sharded in {parts} parts, accumulate ({accumulate}) times the "
-            f"processes ({processes.count}); expected an example each: lower accumulate, or raise batch_size"
+            f"a step of {examples} examples cannot be sharded in {chunks} parts, "
+            f"accumulate ({accumulate}) times the processes ({processes.count}); "
+            "expected an example each: lower accumulate, or raise batch_size"
         )

@@ -1,7 +1,9 @@
-"""Training of the parser: from a grammar and examples to the weights that fit them by maximum marginal likelihood.
+"""Training of the parser: from a grammar and examples to the weights that fit them by maximum
+marginal likelihood.
 
-The forests of the examples are built, or come from a cache; an encoder and a scorer are made; each step lowers the loss
-of a batch (`nqg.model.forest_crf`). How a model answers dev examples comes in from a later stage, as `make_system`.
+The forests of the examples are built or given, an encoder and a scorer are made, and each step
+lowers the loss of a batch (`nqg.model.forest_crf`). How a model answers dev examples comes in from
+a later stage, as `make_system`.
 """
 
 from __future__ import annotations
@@ -35,20 +37,20 @@ from nqg.training.resume import PARSER_SAVE_EVERY, resumed_steps
 from nqg.training.trainer import LearningRate, Trainer, autocast
 from nqg.types.target_grammar import TargetGrammar
 
-DEV_BATCH = 256  # examples whose loss is computed at once
-MIN_WORD_COUNT = (
-    3  # sentences that have a word of free text, from which on the encoder may rely on it
-)
+# Dev examples whose loss is computed at once. Not tuned.
+DEV_BATCH = 256
+# Sentences that have a word of free text, from which on the encoder may rely on it. Not measured.
+MIN_WORD_COUNT = 3
 MakeSystem = Callable[[SavedModel], System]
 """Makes a model answer sentences: `nqg.inference.parser.Parser`, which is a later stage."""
 
 
 class ParserTraining:
-    """A parser in the making: `steps` trains it, `model` is what there is so far.
+    """A parser in the making: `steps` trains it, `model` is the parser so far.
 
-    With `dev`, examples that are not learned from, the model ends with the weights that did best on them. Under
-    `accelerate launch` every process makes the same ParserTraining, and all of them train it together. `forests`
-    must be those of `distinct_pairs(examples)`.
+    With `dev`, examples that are not learned from, the model ends with the weights that did best on
+    them. Under `accelerate launch` every process makes the same ParserTraining, and all of them
+    train it together. `forests` must be those of `distinct_pairs(examples)`.
     """
 
     def __init__(
@@ -65,7 +67,7 @@ class ParserTraining:
         device: str | None = None,
         processes: Processes | None = None,
     ) -> None:
-        processes = Processes.launched(device) if processes is None else processes
+        processes = processes or Processes.launched(device)
         config = RunConfig.of(
             "training",
             examples,
@@ -76,75 +78,73 @@ class ParserTraining:
             target_grammar=sha256(str(target_grammar)),
             processes=processes.count,
         )
-        examples, grammar = (
-            distinct_pairs(examples),
-            grammar.typed_by(target_grammar if model.typed else None),
-        )
+        examples = distinct_pairs(examples)
+        grammar = grammar.typed_by(target_grammar if model.typed else None)
         forests = build_forests(grammar, examples) if forests is None else forests
+
+        # The encoder's words, and a scorer with new weights.
         torch.manual_seed(training.seed)
-        words, frequent, most = encoder_words(grammar, examples)
-        frequent = frequent if model.encoder == EMBEDDED else None
+        words, frequent, longest = encoder_words(grammar, examples)
+        if model.encoder != EMBEDDED:
+            frequent = None
         encoder, tokenizer = new_encoder(
-            model, [words], neighbours=frequent is not None, longest=most
+            model, [words], neighbours=frequent is not None, longest=longest
         )
-        scorer = Scorer(encoder, len(grammar), model.dimension).to(
-            processes.device or device or best_device()
-        )
-        self.model, self.settings = (
-            SavedModel(grammar, scorer, tokenizer, model, target_grammar),
-            training,
-        )
+        scorer = Scorer(encoder, len(grammar), model.dimension)
+        scorer.to(processes.device or device or best_device())
+        self.model = SavedModel(grammar, scorer, tokenizer, model, target_grammar)
+        self.settings = training
         self.data = TrainingData.of(grammar, examples, forests, tokenizer, frequent)
         self.data.check_lengths(self.model.max_length)
-        underivable = set(forests.underivable())
-        sources = [
-            example.source for number, example in enumerate(examples) if number not in underivable
-        ]
+
+        # The training. Its examples are numbered without those that the grammar does not derive.
+        sources = [example.source for example in examples]
+        for number in sorted(forests.underivable(), reverse=True):
+            del sources[number]
+        rate, warm_up = training.rate(model.encoder), training.warm_up_steps(model.encoder)
         self.trainer = Trainer(
             ForestObjective(scorer, self.data, training, processes),
             torch.optim.AdamW(scorer.parameters(), weight_decay=training.weight_decay, fused=True),
-            training,
-            LearningRate(
-                training.rate(model.encoder), training.steps, training.warm_up_steps(model.encoder)
-            ),
+            LearningRate(rate, training.steps, warm_up),
             config,
             epoch=math.ceil(len(self.data) / max(training.batch(len(self.data)), 1)),
             sources=sources,
             evaluate=DevSet.of(self.model, dev, make_system(self.model)).scores if dev else None,
-            processes=processes,
         )
 
     def steps(
         self, state: Path | None = None, save_every: int = PARSER_SAVE_EVERY
     ) -> Iterator[TrainingStep]:
-        """Train, one record a step; with `state`, a file that lets a killed training continue where it was."""
+        """Train, one record a step; with `state`, a file that lets a killed training continue where
+        it was.
+        """
         return resumed_steps(self.trainer, state, save_every)
 
 
 def encoder_words(
     grammar: Grammar, examples: Sequence[Example]
 ) -> tuple[list[str], set[str] | None, int]:
-    """The words that an encoder from scratch reads, where there is free text those that it may rely on, and how many
-    the longest sentence has.
+    """The words that an encoder from scratch reads, those that it may rely on, and how many the
+    longest sentence has.
+
+    Without free text, the encoder may rely on all of them, and the second is None.
     """
-    sentences = encoder_tokens(grammar, [each.source_tokens for each in examples])
-    seen, most = (
-        Counter(word for view in sentences for word in set(view)),
-        max(map(len, sentences), default=0),
-    )
+    sentences = encoder_tokens(grammar, [example.source_tokens for example in examples])
+    longest = max(map(len, sentences), default=0)
+    counts = Counter[str]()
+    for sentence in sentences:
+        counts.update(set(sentence))
     if grammar.slots is None or not grammar.slots.free_text:
-        return sorted(seen), None, most
-    frequent = {
-        word for word, count in seen.items() if count >= MIN_WORD_COUNT or word in grammar.words
-    }
-    return sorted({*seen, *SHAPES}), frequent, most
+        return sorted(counts), None, longest
+    frequent = {word for word, count in counts.items() if count >= MIN_WORD_COUNT}
+    return sorted({*counts, *SHAPES}), frequent | (grammar.words & counts.keys()), longest
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """This process's examples of a batch on the device, if any, and their share of the whole batch."""
+    """This process's examples of a batch, if any, and their share of the whole batch."""
 
-    own: Batch | None
+    batch: Batch | None
     weight: float
 
 
@@ -157,6 +157,10 @@ class ForestObjective:
     settings: TrainingSettings
     processes: Processes
 
+    @property
+    def device(self) -> torch.device:
+        return next(self.model.parameters()).device
+
     def seed(self, step: int) -> str:
         rank = self.processes.rank
         return f"{self.settings.seed} {step} {rank}" if rank else f"{self.settings.seed} {step}"
@@ -165,18 +169,18 @@ class ForestObjective:
         return batches(len(self.data), self.settings)
 
     def collate(self, batch: Sequence[int]) -> Share:
-        if not (own := self.processes.share(batch)):
+        share = self.processes.share(batch)
+        if not share:
             return Share(None, 0.0)
-        device = next(self.model.parameters()).device
-        return Share(self.data.collate(own, device), len(own) / len(batch))
+        return Share(self.data.collate(share, self.device), len(share) / len(batch))
 
     def backward(self, share: Share) -> Tensor:
-        device = next(self.model.parameters()).device
-        if share.own is None:
-            return torch.zeros((), device=device)
-        with autocast(self.settings.precision, device):
-            loss = batch_loss(self.model, share.own)
-        weighted = loss * share.weight  # of a mean over the whole batch
+        if share.batch is None:
+            return torch.zeros((), device=self.device)
+        with autocast(self.settings.precision, self.device):
+            loss = batch_loss(self.model, share.batch)
+        # The loss of a step is a mean over its whole batch.
+        weighted = loss * share.weight
         weighted.backward()  # type: ignore[no-untyped-call]
         return weighted.detach()
 
@@ -185,7 +189,7 @@ class ForestObjective:
 
 
 def batches(examples: int, settings: TrainingSettings) -> Iterator[list[int]]:
-    """The examples of every step: each epoch in a new order, which the seed alone decides."""
+    """The examples of every step: each epoch in a new order, which depends on the seed alone."""
     rng, size = random.Random(settings.seed), settings.batch(examples)
     queue: list[int] = []
     for _ in range(settings.steps):
@@ -199,47 +203,43 @@ def batches(examples: int, settings: TrainingSettings) -> Iterator[list[int]]:
 
 @dataclass(frozen=True, slots=True)
 class DevSet:
-    """Examples that a parser does not learn from, and how it does on them."""
+    """Examples that a parser does not learn from, and its scores on them.
+
+    `data` are those with a loss, which the grammar derives and the encoder can read.
+    """
 
     model: SavedModel
     examples: Sequence[Example]
     system: System
-    data: (
-        TrainingData | None
-    )  # of those with a loss, which the grammar derives and the encoder can read
+    data: TrainingData | None
 
     @classmethod
     def of(cls, model: SavedModel, examples: Sequence[Example], system: System) -> DevSet:
-        sources = [example.source_tokens for example in examples]
-        lengths = [
-            len(each.ids)
-            for each in tokenize(model.tokenizer, encoder_tokens(model.grammar, sources))
-        ]
-        short = [
-            example
-            for example, length in zip(examples, lengths, strict=True)
-            if length <= model.max_length
-        ]
-        forests = build_forests(model.grammar, short)
-        has_loss = len(forests.underivable()) < len(short)
-        data = TrainingData.of(model.grammar, short, forests, model.tokenizer) if has_loss else None
+        grammar, tokenizer = model.grammar, model.tokenizer
+        views = encoder_tokens(grammar, [example.source_tokens for example in examples])
+        short = []
+        for example, subwords in zip(examples, tokenize(tokenizer, views)):
+            if len(subwords.ids) <= model.max_length:
+                short.append(example)
+        forests, data = build_forests(grammar, short), None
+        if len(forests.underivable()) < len(short):
+            data = TrainingData.of(grammar, short, forests, tokenizer)
         return cls(model, examples, system, data)
 
     @torch.no_grad()
     def scores(self) -> DevScores:
         """The scores of the model as it is, without dropout."""
         answers = self.system.answers(example.source for example in self.examples)
-        pairs = zip(answers, self.examples, strict=True)
-        share = sum(exact_match(answer.target, example.target) for answer, example in pairs) / len(
-            self.examples
-        )
+        right = 0
+        for answer, example in zip(answers, self.examples):
+            right += exact_match(answer.target, example.target)
+        share = right / len(self.examples)
         if self.data is None:
             return DevScores(share)
-        model, total = self.model, 0.0
-        model.scorer.eval()
+        scorer, total = self.model.scorer, 0.0
+        scorer.eval()
         for start in range(0, len(self.data), DEV_BATCH):
             batch = range(start, min(start + DEV_BATCH, len(self.data)))
-            total += len(batch) * float(
-                batch_loss(model.scorer, self.data.collate(batch, model.device))
-            )
+            loss = batch_loss(scorer, self.data.collate(batch, self.model.device))
+            total += len(batch) * float(loss)
         return DevScores(share, total / len(self.data))

@@ -1,14 +1,15 @@
 """The processes that train together, as `accelerate launch` starts them; usually one alone.
 
-Every process learns from its share of each batch; losses and gradients are summed, so that all take the same step.
-Where weights are sharded (FSDP2), each process holds a part of every tensor, a `DTensor`.
+Every process learns from its share of each batch; losses and gradients are summed, so that all take
+the same step. Where weights are sharded (FSDP2), each process holds a share of every tensor, a
+`DTensor`.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -16,9 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-TIMEOUT = timedelta(
-    days=1
-)  # of the others, while the main process induces a grammar or evaluates on dev examples
+# The others wait so long while the main process induces a grammar or evaluates on dev examples.
+TIMEOUT = timedelta(days=1)
 
 
 def best_device() -> str:
@@ -39,10 +39,11 @@ class Processes:
     [[10, 13], [11], [12]]
     """
 
+    # A process that is alone chooses its device itself. `state` is accelerate's.
     count: int = 1
     rank: int = 0
-    device: str | None = None  # None where this process is alone and may choose
-    state: Any = None  # accelerate's
+    device: str | None = None
+    state: Any = None
 
     @classmethod
     def launched(cls, device: str | None = None) -> Processes:
@@ -52,8 +53,8 @@ class Processes:
         from accelerate import PartialState  # type: ignore[import-untyped]
 
         state = PartialState(cpu=device == "cpu" or not torch.cuda.is_available(), timeout=TIMEOUT)
-        place = "cpu" if state.device.type == "cpu" else str(state.device)
-        return cls(state.num_processes, state.process_index, place, state)
+        own_device = "cpu" if state.device.type == "cpu" else str(state.device)
+        return cls(state.num_processes, state.process_index, own_device, state)
 
     @property
     def is_main(self) -> bool:
@@ -61,32 +62,29 @@ class Processes:
         return self.rank == 0
 
     def share(self, batch: Sequence[int]) -> Sequence[int]:
-        """The part of a batch that is this process's; it may be empty."""
+        """The examples of a batch that are this process's; there may be none."""
         return batch[self.rank :: self.count]
 
     def all_reduce(self, loss: Tensor, weights: Sequence[nn.Parameter]) -> Tensor:
-        """Sum the losses and the gradients of all; a weight that no process used keeps no gradient."""
+        """Sum losses and gradients; a weight that no process used keeps no gradient."""
         if self.count == 1:
             return loss
-        used = torch.tensor(
-            [float(weight.grad is not None) for weight in weights], device=loss.device
-        )
-        gradients = [
-            (torch.zeros_like(weight) if weight.grad is None else weight.grad).flatten()
-            for weight in weights
-        ]
-        sums = torch.cat([loss.reshape(1), used, *gradients])
+        # All numbers travel as one tensor: the loss, which weights have gradients, and the
+        # gradients.
+        is_used, gradients = [], []
+        for weight in weights:
+            is_used.append(float(weight.grad is not None))
+            gradient = torch.zeros_like(weight) if weight.grad is None else weight.grad
+            gradients.append(gradient.flatten())
+        sums = torch.cat([loss.reshape(1), loss.new_tensor(is_used), *gradients])
         torch.distributed.all_reduce(sums)
-        total, used, *parts = torch.split(
-            sums, [1, len(weights), *(weight.numel() for weight in weights)]
-        )
-        for weight, is_used, part in zip(weights, used.tolist(), parts, strict=True):
+        total, used, *sums_by_weight = torch.split(sums, [1, len(weights), *map(len, gradients)])
+        for weight, users, gradient in zip(weights, used.tolist(), sums_by_weight):
+            # In place, because CUDA graphs add to the gradient at its address.
             if weight.grad is not None:
-                weight.grad.copy_(
-                    part.view_as(weight)
-                )  # in place: CUDA graphs go on adding to it there
-            elif is_used:
-                weight.grad = part.view_as(weight).clone()
+                weight.grad.copy_(gradient.view_as(weight))
+            elif users:
+                weight.grad = gradient.view_as(weight).clone()
         return total.squeeze()
 
     def broadcast(self, *tensors: Tensor) -> None:
@@ -98,11 +96,8 @@ class Processes:
     @contextmanager
     def main_first(self) -> Iterator[None]:
         """A block that the others enter when the main process has left it, and find its files."""
-        if self.count == 1:
+        with self.state.main_process_first() if self.state else nullcontext():
             yield
-        else:
-            with self.state.main_process_first():
-                yield
 
     def close(self) -> None:
         """Wait for one another, then leave the group."""

@@ -1,4 +1,4 @@
-"""What training tells about itself: one record a step, with scores on dev examples where they were taken."""
+"""The records of a training: one a step, with scores on dev examples where it was evaluated."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from nqg.model.checkpoint import read_records
 
 @dataclass(frozen=True, slots=True)
 class DevScores:
-    """The share of dev examples that a model gets right, and the mean loss of those that it can learn.
+    """The share of dev examples that a model gets right, and the mean loss of those that it can
+    learn.
 
     >>> DevScores(0.75, 0.2).is_better_than(DevScores(0.75, 0.3))
     True
     """
 
+    # The loss is None where nothing has one, as where the grammar derives no dev example.
     exact_match: float
-    loss: float | None = (
-        None  # None where nothing has a loss, as where the grammar derives no dev example
-    )
+    loss: float | None = None
 
-    def is_better_than(self, other: DevScores) -> bool:
+    def is_better_than(self, best: DevScores) -> bool:
         """More is right, or as much with a lower loss."""
-        if self.exact_match != other.exact_match or self.loss is None or other.loss is None:
-            return self.exact_match > other.exact_match
-        return self.loss < other.loss
+        if self.exact_match != best.exact_match or self.loss is None or best.loss is None:
+            return self.exact_match > best.exact_match
+        return self.loss < best.loss
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,29 +43,30 @@ class TrainingStep:
     number: int
     loss: float
     learning_rate: float
-    dev: DevScores | None = None  # of the weights after the step, where they were evaluated
+    # The scores of the weights after the step, where they were evaluated.
+    dev: DevScores | None = None
 
     def to_dict(self) -> dict[str, int | float | None]:
         """The step as a line of `training.jsonl`."""
-        scores = (
-            {"dev_exact_match": self.dev.exact_match, "dev_loss": self.dev.loss} if self.dev else {}
-        )
-        return {
+        record: dict[str, int | float | None] = {
             "step": self.number,
             "loss": self.loss,
             "learning_rate": self.learning_rate,
-            **scores,
         }
+        if self.dev:
+            record |= {"dev_exact_match": self.dev.exact_match, "dev_loss": self.dev.loss}
+        return record
 
 
 def read_steps(path: Path) -> list[TrainingStep]:
-    """The steps in the `training.jsonl` of a model folder; any other line is refused with its place."""
+    """The steps in the `training.jsonl` of a model folder; any other line is refused with its
+    place.
+    """
     if not path.exists():
         raise NqgError(f"{path}: no such file; `nqg train` writes one into the model folder")
-    steps = [
-        step_in(record, Place(path, line))
-        for line, record in enumerate(read_records(path), start=1)
-    ]
+    steps = []
+    for line, record in enumerate(read_records(path), start=1):
+        steps.append(step_in(record, Place(path, line)))
     if not steps:
         raise NqgError(f"{path}: no step is recorded there")
     return steps
@@ -73,7 +74,7 @@ def read_steps(path: Path) -> list[TrainingStep]:
 
 def step_in(record: Mapping[str, Any], place: Place) -> TrainingStep:
     """The step of which `to_dict` made a record."""
-    for name, kinds in (("step", (int,)), ("loss", (int, float)), ("learning_rate", (int, float))):
+    for name, kinds in (("step", {int}), ("loss", {int, float}), ("learning_rate", {int, float})):
         if type(record.get(name)) not in kinds:
             raise FormatError(f"expected a number as '{name}', found {record.get(name)!r}", place)
     exact_match, dev_loss = record.get("dev_exact_match"), record.get("dev_loss")

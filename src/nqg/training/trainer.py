@@ -1,8 +1,9 @@
 """The training loop of every model: steps until the last, or until dev examples come out no better.
 
-What is trained comes in as an `Objective`: which examples each step takes, how they are collated, and the gradient of
-their loss. Whatever is random in a step follows from the seed and the step's number, so that a training is resumed
-(`nqg.training.resume`) from weights, optimizer and records alone.
+What is trained comes in as an `Objective`: which examples each step takes, how they are collated,
+and the gradient of their loss. Whatever is random in a step depends on the seed and the step's
+number alone, so that a training can be resumed (`nqg.training.resume`) from weights, optimizer and
+records.
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ from nqg.run_config import RunConfig
 from nqg.training.processes import Processes, gathered, is_sharded, sharded_like
 from nqg.training.records import DevScores, TrainingStep
 
-LEARNED_STEPS = 16  # at least, whose losses are all small when nothing is left to learn
-NAMED = 3  # sentences of a batch that an error shows
+# Training ends early only if the losses of at least so many steps were all small. Not tuned.
+LEARNED_STEPS = 16
+# An error names so many sentences of a batch.
+MAX_NAMED = 3
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -52,9 +55,13 @@ class Objective(Protocol):
 
     @property
     def model(self) -> Any: ...
+    @property
+    def settings(self) -> LoopSettings: ...
+    @property
+    def processes(self) -> Processes: ...
 
     def seed(self, step: int) -> str:
-        """What the randomness of a step, counted from 0, follows from on this process."""
+        """The seed of a step, counted from 0, on this process."""
         ...
 
     def batches(self) -> Iterator[Sequence[int]]:
@@ -62,7 +69,9 @@ class Objective(Protocol):
         ...
 
     def collate(self, batch: Sequence[int]) -> Any:
-        """What `backward` needs of this process's share of a batch; a thread makes it one step ahead."""
+        """What `backward` needs of this process's share of a batch; a thread makes it one step
+        ahead.
+        """
         ...
 
     def backward(self, collated: Any) -> Tensor:
@@ -76,7 +85,7 @@ class Objective(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LearningRate:
-    """A learning rate that rises to its peak in `warm_up` of all steps, then stays, or falls to 0."""
+    """A learning rate that rises to its peak in `warm_up` steps, then stays, or falls to 0."""
 
     peak: float
     steps: int
@@ -102,7 +111,9 @@ class Diverged(NqgError):
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """The step after which the dev examples came out best so far, their scores, and the weights then."""
+    """The step after which the dev examples came out best so far, their scores, and the weights
+    then.
+    """
 
     step: int
     scores: DevScores
@@ -110,36 +121,31 @@ class Best:
 
 
 class Trainer:
-    """A training under way, with all that its next step depends on: weights, optimizer, `records` of the steps made.
+    """A training under way, with all that its next step depends on: weights, optimizer, `records`
+    of the steps so far.
 
-    With `evaluate`, the weights are scored on dev examples every few steps, and those that did best are the ones that
-    training ends with. Without, it ends when losses were small for an `epoch`, the steps in which all examples come, or
-    for more. `sources` are the sentences that an error may name. A GPU that is asked for its losses waits, so
-    with `record_every` above 1 they come for several steps at once, and the model is ahead of all but the last.
+    With `evaluate`, the weights are scored on dev examples every few steps, and training ends with
+    those that did best. Without, it ends when losses were small for an `epoch`, the steps in which
+    all examples come, or longer. `sources` are the sentences that an error may name. A GPU that is
+    asked for its losses waits, so with `record_every` above 1 they come for several steps at once,
+    and the model is ahead of all but the last.
     """
 
     def __init__(
         self,
         objective: Objective,
         optimizer: torch.optim.Optimizer,
-        settings: LoopSettings,
         rate: LearningRate,
         config: RunConfig,
         *,
         epoch: int = 1,
         sources: Sequence[str] = (),
         evaluate: Callable[[], DevScores] | None = None,
-        processes: Processes = Processes(),  # noqa: B008 (frozen)
         record_every: int = 1,
     ) -> None:
-        self.objective, self.optimizer, self.settings, self.config = (
-            objective,
-            optimizer,
-            settings,
-            config,
-        )
-        self.rate, self.sources, self.evaluate = rate, sources, evaluate
-        self.processes, self.record_every = processes, record_every
+        self.objective, self.optimizer, self.rate, self.config = objective, optimizer, rate, config
+        self.sources, self.evaluate, self.record_every = sources, evaluate, record_every
+        self.settings, self.processes = objective.settings, objective.processes
         self.learned_steps = max(LEARNED_STEPS, epoch)
         self.weights = trainable(objective.model)
         first = next(iter(self.weights.values()))
@@ -153,21 +159,22 @@ class Trainer:
 
     @property
     def is_finished(self) -> bool:
-        """Whether all steps are made, all is learned, or the last `patience` evaluations brought nothing better."""
+        """Whether all steps are made, all is learned, or the last `patience` evaluations brought
+        nothing better.
+        """
         every = self.settings.evaluate_every
-        waited = self.made // every - self.best.step // every if self.best and every else 0
-        is_learned = (
-            self.evaluate is None
-            and self.made >= self.learned_steps
-            and all(
-                record.loss < self.settings.learned
-                for record in self.records[-self.learned_steps :]
-            )
-        )
-        return self.made >= self.settings.steps or waited >= self.settings.patience or is_learned
+        if self.made >= self.settings.steps:
+            return True
+        if self.best and every:
+            return self.made // every - self.best.step // every >= self.settings.patience
+        if self.evaluate or self.made < self.learned_steps:
+            return False
+        latest = self.records[-self.learned_steps :]
+        return all(record.loss < self.settings.learned for record in latest)
 
     def steps(self) -> Iterator[TrainingStep]:
-        """Make the steps that are left, one record a step; finally, take the best weights, where there was a choice.
+        """Make the steps that are left, one record a step; finally, take the best weights, if any
+        were evaluated.
 
         Whoever takes no more steps before that has the weights of the last step taken.
         """
@@ -175,9 +182,11 @@ class Trainer:
         batches = islice(self.objective.batches(), self.made, None)
         left = prefetch(lambda batch: (batch, self.objective.collate(batch)), batches)
         while not self.is_finished:
-            every = self.settings.evaluate_every or self.settings.steps
-            pause = min((self.made // period + 1) * period for period in (self.record_every, every))
-            records = self._make(list(islice(left, min(pause, self.settings.steps) - self.made)))
+            # Steps are made up to the next record or evaluation.
+            pause = self.settings.steps
+            for period in (self.record_every, self.settings.evaluate_every or pause):
+                pause = min(pause, (self.made // period + 1) * period)
+            records = self._make(list(islice(left, pause - self.made)))
             self.records += records
             dev = records[-1].dev
             if dev and (self.best is None or dev.is_better_than(self.best.scores)):
@@ -188,17 +197,21 @@ class Trainer:
 
     def _synchronise(self) -> None:
         """Give every process the main one's weights, if they are after the same step."""
-        made = torch.tensor(self.made, device=self.device)
-        self.processes.broadcast(made, *([] if self.is_sharded else self.weights.values()))
-        if made != self.made:
+        main = torch.tensor(self.made, device=self.device)
+        self.processes.broadcast(main, *([] if self.is_sharded else self.weights.values()))
+        if main != self.made:
             raise NqgError(
-                f"process {self.processes.rank} would continue after step {self.made} and the main one after step "
-                f"{int(made)}: the folder of the unfinished training must be one that all processes see"
+                f"process {self.processes.rank} would continue after step {self.made} and the "
+                f"main one after step {int(main)}: the folder of the unfinished training must be "
+                "one that all processes see"
             )
 
     def _make(self, batches: Sequence[tuple[Sequence[int], Any]]) -> list[TrainingStep]:
-        """Make steps from batches as they are and collated; the last is followed by an evaluation where one is due."""
-        self.objective.model.train()  # each time, for whoever takes the steps may predict in between
+        """Make steps from batches as they are and collated; the last is followed by an evaluation
+        where one is due.
+        """
+        # Whoever takes the steps may predict in between, and leave the model in another mode.
+        self.objective.model.train()
         outcomes = []
         with self.objective.running():
             for step, (batch, collated) in enumerate(batches, start=self.made):
@@ -208,27 +221,29 @@ class Trainer:
                     self._check_finite(step, batch, *outcome.tolist())
                 self.optimizer.step()
                 outcomes.append(outcome)
-        found = list(enumerate(torch.stack(outcomes).tolist(), start=self.made))
-        for (step, outcome), (batch, _) in zip(found, batches, strict=True):
+
+        # Only here a GPU is asked for its losses.
+        records: list[TrainingStep] = []
+        for (batch, _), outcome in zip(batches, torch.stack(outcomes).tolist()):
+            step = self.made + len(records)
             self._check_finite(step, batch, *outcome)
-        records = [TrainingStep(step + 1, loss, self.rate.at(step)) for step, (loss, _) in found]
+            records.append(TrainingStep(step + 1, outcome[0], self.rate.at(step)))
         last, every = records[-1], self.settings.evaluate_every
-        if (
-            self.evaluate
-            and every
-            and (last.number % every == 0 or last.number == self.settings.steps)
-        ):
+        is_due = every and (last.number % every == 0 or last.number == self.settings.steps)
+        if self.evaluate and is_due:
             records[-1] = replace(last, dev=self._dev_scores(self.evaluate))
         return records
 
     def _backward(self, step: int, collated: Any) -> Tensor:
-        """The loss of a step and the norm of its gradient, which is then clipped; both of all processes: (2,)."""
-        seed = random.Random(self.objective.seed(step)).getrandbits(
-            32
-        )  # torch's generator on CPUs reads no more bits
-        (torch.default_generator.manual_seed if self.device.type == "cpu" else torch.manual_seed)(
-            seed
-        )
+        """The loss of a step and the norm of its gradient, which is then clipped; both of all
+        processes: (2,).
+        """
+        # torch's generator on CPUs reads no more than 32 bits.
+        seed = random.Random(self.objective.seed(step)).getrandbits(32)
+        if self.device.type == "cpu":
+            torch.default_generator.manual_seed(seed)
+        else:
+            torch.manual_seed(seed)
         for group in self.optimizer.param_groups:
             group["lr"] = self.rate.at(step)
         self.optimizer.zero_grad()
@@ -236,64 +251,76 @@ class Trainer:
             loss = self.objective.backward(collated)
         weights = list(self.weights.values())
         loss = self.processes.all_reduce(loss, [] if self.is_sharded else weights)
-        if self.settings.clip is None:
-            return torch.stack([loss, torch.zeros_like(loss)])
-        return torch.stack([loss, gathered(clip_grad_norm_(weights, self.settings.clip))])
+        norm = torch.zeros_like(loss)
+        if self.settings.clip is not None:
+            norm = gathered(clip_grad_norm_(weights, self.settings.clip))
+        return torch.stack([loss, norm])
 
     def _check_finite(self, step: int, batch: Sequence[int], loss: float, norm: float) -> None:
-        what, value = ("loss", loss) if not math.isfinite(loss) else ("gradient", norm)
+        quantity, value = "gradient", norm
+        if not math.isfinite(loss):
+            quantity, value = "loss", loss
         if math.isfinite(value):
             return
-        named = ", ".join(
-            f"'{self.sources[number]}'" for number in batch[:NAMED] if number < len(self.sources)
-        )
-        shown = f" ({named}{', …' if len(batch) > NAMED else ''})" if named else ""
+        named = [f"'{self.sources[number]}'" for number in batch[:MAX_NAMED] if self.sources]
+        if named and len(batch) > MAX_NAMED:
+            named.append("…")
+        sentences = f" ({', '.join(named)})" if named else ""
         raise Diverged(
-            f"the {what} of step {step + 1} is {value}, at learning rate {self.rate.at(step):g} and for a batch "
-            f"of {counted(len(batch), 'example')}{shown}; try a learning rate below {self.rate.peak:g}, or "
-            "float32 if it ran in bf16"
+            f"the {quantity} of step {step + 1} is {value}, at learning rate "
+            f"{self.rate.at(step):g} and for a batch of "
+            f"{counted(len(batch), 'example')}{sentences}; "
+            f"try a learning rate below {self.rate.peak:g}, or float32 if it ran in bf16"
         )
 
     def _dev_scores(self, evaluate: Callable[[], DevScores]) -> DevScores:
-        """The scores of the weights as they are, computed by the main process and sent to the others.
+        """The scores of the weights as they are, computed by the main process and sent to the
+        others.
 
         Where weights are sharded, all take part, because all are needed to gather them.
         """
-        scores = torch.zeros(2, dtype=torch.float64, device=self.device)
+        scores = torch.full((2,), math.nan, dtype=torch.float64, device=self.device)
         if self.processes.is_main or self.is_sharded:
-            found = evaluate()
-            scores[0], scores[1] = found.exact_match, math.nan if found.loss is None else found.loss
+            dev = evaluate()
+            scores[0] = dev.exact_match
+            if dev.loss is not None:
+                scores[1] = dev.loss
         self.processes.broadcast(scores)
         exact_match, loss = scores.tolist()
         return DevScores(exact_match, None if math.isnan(loss) else loss)
 
 
 def prefetch(make: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """`make` of every item, in order, made by a thread one ahead; its errors are raised where the item would come.
+    """`make` of every item, in order, made by a thread one ahead; its errors are raised where the
+    item would come.
 
     >>> list(prefetch(str.upper, ["a", "b"]))
     ['A', 'B']
     """
-    left = iter(items)
     with ThreadPoolExecutor(1, thread_name_prefix="prefetch") as thread:
-        ready = [thread.submit(make, item) for item in islice(left, 1)]
-        while ready:
-            (made,), ready = ready, [thread.submit(make, item) for item in islice(left, 1)]
-            yield made.result()
+        ahead = None
+        for item in items:
+            ready, ahead = ahead, thread.submit(make, item)
+            if ready:
+                yield ready.result()
+        if ahead:
+            yield ahead.result()
 
 
 def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
-    """The weights that learn; one that stands in several places is named once."""
+    """The weights that learn; a shared one is named once."""
     return {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
 
 
 def copied(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """A copy of weights that takes no memory of a GPU's; of sharded ones, of each process's part where it is."""
-    detached = ((name, weight.detach()) for name, weight in weights.items())
-    return {
-        name: weight.clone() if is_sharded(weight) else weight.cpu().clone()
-        for name, weight in detached
-    }
+    """A copy of weights in the memory of the host; of sharded ones, of each process's share where
+    it is.
+    """
+    copies = {}
+    for name, weight in weights.items():
+        weight = weight.detach()
+        copies[name] = weight.clone() if is_sharded(weight) else weight.cpu().clone()
+    return copies
 
 
 @torch.no_grad()
@@ -311,7 +338,9 @@ def assign(weights: Mapping[str, Tensor], values: Mapping[str, Tensor]) -> None:
 
 
 def autocast(precision: str, device: torch.device) -> torch.autocast:
-    """A block in which matrices are multiplied in bf16, if the setting says so, or leaves it to a GPU that can."""
+    """A block in which matrices are multiplied in bf16, if the setting says so, or leaves it to a
+    GPU that can.
+    """
     return torch.autocast(device.type, torch.bfloat16, enabled=is_half(precision, device))
 
 
@@ -322,13 +351,14 @@ def is_half(precision: str, device: torch.device) -> bool:
 
 @contextmanager
 def deterministic_sums(device: torch.device) -> Iterator[None]:
-    """On a CPU, add gradients in the same order every time, where torch would let its threads race."""
+    """On a CPU, add gradients in the same order every time; torch would let its threads race."""
     options: Any = torch.utils.deterministic
-    asked, fills = torch.are_deterministic_algorithms_enabled(), options.fill_uninitialized_memory
-    torch.use_deterministic_algorithms(asked or device.type == "cpu")
-    options.fill_uninitialized_memory = fills and asked  # it would take time and change nothing
+    was_on, fills = torch.are_deterministic_algorithms_enabled(), options.fill_uninitialized_memory
+    torch.use_deterministic_algorithms(was_on or device.type == "cpu")
+    # Filling would take time and change nothing.
+    options.fill_uninitialized_memory = fills and was_on
     try:
         yield
     finally:
-        torch.use_deterministic_algorithms(asked)
+        torch.use_deterministic_algorithms(was_on)
         options.fill_uninitialized_memory = fills

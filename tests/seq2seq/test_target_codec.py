@@ -16,7 +16,7 @@ from nqg.data.example_files import read_examples
 from nqg.errors import NqgError, SettingsError
 from nqg.paper.spider import load_spider_ssp, nqg_examples
 from nqg.seq2seq.seq2seq import word_tokenizer
-from nqg.seq2seq.spelling import Spelling, lost, normalised, round_trips, spelling_for
+from nqg.seq2seq.target_codec import TargetCodec, fit_codec, round_trips, unrecoverable
 
 pytest_plugins = ["seq2seq_fixtures"]
 
@@ -98,10 +98,12 @@ ODD = [
 ]
 
 
-def survives(tokenizer: Any, targets: Sequence[str]) -> Spelling:
-    spelling = spelling_for(tokenizer, targets)
-    assert round_trips(tokenizer, spelling, targets) == [normalised(target) for target in targets]
-    return spelling
+def survives(tokenizer: Any, targets: Sequence[str]) -> TargetCodec:
+    codec = fit_codec(tokenizer, targets)
+    assert round_trips(tokenizer, codec, targets) == [
+        " ".join(target.split()) for target in targets
+    ]
+    return codec
 
 
 @pytest.mark.parametrize("make", BUILT.values(), ids=BUILT)
@@ -121,29 +123,29 @@ def test_any_targets_survive_every_tokenizer(make: Callable[[], Any], targets: l
 
 @given(targets=st.lists(TEXT, min_size=1, max_size=4))
 def test_any_targets_survive_the_embedded_tokenizer_untouched(targets: list[str]) -> None:
-    assert survives(word_tokenizer(targets), targets) == Spelling()
+    assert survives(word_tokenizer(targets), targets) == TargetCodec()
 
 
 def test_a_tokenizer_that_loses_nothing_needs_no_stand_ins() -> None:
-    assert spelling_for(byte_level(), ODD) == Spelling()
+    assert fit_codec(byte_level(), ODD) == TargetCodec()
 
 
 def test_only_what_is_lost_gets_a_stand_in_that_no_target_holds() -> None:
-    spelling = survives(like_t5(), ["a < b", "{ x } • y"])
-    assert sorted(spelling.stand_ins) == ["<", "{", "}"]
-    assert spelling.space is None
-    assert not set(spelling.stand_ins.values()) & set("a < b { x } • y")
-    assert len(set(spelling.stand_ins.values())) == 3
+    codec = survives(like_t5(), ["a < b", "{ x } • y"])
+    assert sorted(codec.stand_ins) == ["<", "{", "}"]
+    assert codec.space is None
+    assert not set(codec.stand_ins.values()) & set("a < b { x } • y")
+    assert len(set(codec.stand_ins.values())) == 3
 
 
 def test_stand_ins_are_signs_that_unseen_targets_are_unlikely_to_hold() -> None:
-    assert all(not sign.isascii() for sign in spelling_for(like_t5(), ["a < b"]).stand_ins.values())
+    assert all(not sign.isascii() for sign in fit_codec(like_t5(), ["a < b"]).stand_ins.values())
 
 
 def test_spaces_that_a_tokenizer_forgets_are_marked() -> None:
-    spelling = survives(like_bert(), ["loc_1 ( a )", "loc _ 1 ( a )"])
-    assert spelling.space is not None
-    assert spelling.spelled("loc_1 ( a )") != spelling.spelled("loc _ 1 ( a )")
+    codec = survives(like_bert(), ["loc_1 ( a )", "loc _ 1 ( a )"])
+    assert codec.space is not None
+    assert codec.encode("loc_1 ( a )") != codec.encode("loc _ 1 ( a )")
 
 
 def test_a_word_that_looks_like_a_special_token_survives() -> None:
@@ -151,12 +153,12 @@ def test_a_word_that_looks_like_a_special_token_survives() -> None:
 
 
 def test_the_choice_is_the_same_whatever_the_order_of_the_targets() -> None:
-    assert spelling_for(like_t5(), ODD) == spelling_for(like_t5(), ODD[::-1])
+    assert fit_codec(like_t5(), ODD) == fit_codec(like_t5(), ODD[::-1])
 
 
 def test_what_cannot_survive_is_refused_with_examples() -> None:
     with pytest.raises(NqgError) as refused:
-        spelling_for(word_tokenizer(["known words"]), ["known words", "known strangers", "more"])
+        fit_codec(word_tokenizer(["known words"]), ["known words", "known strangers", "more"])
     words = str(refused.value)
     assert (
         "cannot represent 2 of 3 different targets, even with stand-ins: 'more' comes back as ''"
@@ -167,7 +169,7 @@ def test_what_cannot_survive_is_refused_with_examples() -> None:
 
 
 def test_losses_are_told_with_what_becomes_of_the_target() -> None:
-    assert lost(like_t5(), Spelling(), ["a < b", "a = b"]) == [("a < b", "a b")]
+    assert unrecoverable(like_t5(), TargetCodec(), ["a < b", "a = b"]) == [("a < b", "a b")]
 
 
 REAL = ["t5-tokenizer", "flan-t5-small", "bert-tiny", "minilm", "mpnet-base"]
@@ -204,7 +206,7 @@ def test_real_targets_survive_the_tokenizers_built_here(
 
 
 def test_all_real_targets_survive_the_embedded_tokenizer(real_targets: list[str]) -> None:
-    assert spelling_for(word_tokenizer(real_targets), real_targets) == Spelling()
+    assert fit_codec(word_tokenizer(real_targets), real_targets) == TargetCodec()
 
 
 def words_like_t5(*words: str) -> Any:
@@ -227,7 +229,7 @@ ACTIONS = ["I_TURN_LEFT I_JUMP " * 30, "I_TURN_RIGHT I_WALK " * 30, "I_RUN"] * 5
 
 def test_few_long_tokens_are_written_as_the_words_in_them() -> None:
     tokenizer = words_like_t5("turn", "left", "right", "jump", "house", "table")
-    spelling = spelling_for(tokenizer, ACTIONS)
+    codec = fit_codec(tokenizer, ACTIONS)
     words = {
         "I_TURN_LEFT": "left",
         "I_TURN_RIGHT": "right",
@@ -235,20 +237,20 @@ def test_few_long_tokens_are_written_as_the_words_in_them() -> None:
         "I_WALK": "table",
         "I_RUN": "house",
     }
-    assert spelling.words == words | {
+    assert codec.words == words | {
         "I_RUN": "turn",
         "I_WALK": "house",
     }  # free ones in the order of the vocabulary
-    assert spelling.spelled("I_TURN_LEFT I_JUMP") == "left jump"
-    assert not lost(tokenizer, spelling, ACTIONS)
+    assert codec.encode("I_TURN_LEFT I_JUMP") == "left jump"
+    assert not unrecoverable(tokenizer, codec, [target.strip() for target in ACTIONS])
 
 
 def test_short_targets_many_tokens_and_whoever_asks_for_it_keep_their_own_words() -> None:
     tokenizer = words_like_t5("left", "right", "jump")
-    assert not spelling_for(tokenizer, ["left right " * 300, "jump"]).words
-    assert not spelling_for(tokenizer, [f"I_TOKEN_{number}" for number in range(50)]).words
-    assert not spelling_for(tokenizer, ACTIONS, one_subword=False).words
-    assert spelling_for(tokenizer, ["I_JUMP"], one_subword=True).words == {"I_JUMP": "jump"}
+    assert not fit_codec(tokenizer, ["left right " * 300, "jump"]).words
+    assert not fit_codec(tokenizer, [f"I_TOKEN_{number}" for number in range(50)]).words
+    assert not fit_codec(tokenizer, ACTIONS, one_subword=False).words
+    assert fit_codec(tokenizer, ["I_JUMP"], one_subword=True).words == {"I_JUMP": "jump"}
 
 
 TOKENS = st.sampled_from(["I_JUMP", "I_JUMP_LEFT", "left", "jump", "a(b", "x_1", "<", "JUMP", "é"])
@@ -259,12 +261,12 @@ TARGET = st.lists(TOKENS, min_size=1, max_size=6).map(" ".join)
 @given(targets=st.lists(TARGET, min_size=1, max_size=5), others=st.lists(TARGET, max_size=5))
 def test_words_for_tokens_lose_nothing_of_any_target(targets: list[str], others: list[str]) -> None:
     tokenizer = words_like_t5("left", "jump", "house", "table", "tree")
-    spelling = spelling_for(tokenizer, targets, one_subword=True)
-    assert round_trips(tokenizer, spelling, targets) == targets
-    assert [spelling.read(spelling.spelled(other)) for other in others] == others
-    assert spelling == spelling_for(tokenizer, reversed(targets), one_subword=True)
+    codec = fit_codec(tokenizer, targets, one_subword=True)
+    assert round_trips(tokenizer, codec, targets) == targets
+    assert [codec.decode(codec.encode(other)) for other in others] == others
+    assert codec == fit_codec(tokenizer, targets[::-1], one_subword=True)
 
 
 def test_a_word_for_two_tokens_is_refused() -> None:
     with pytest.raises(SettingsError, match="should all be different"):
-        Spelling(words={"a": "x", "b": "x"})
+        TargetCodec(words={"a": "x", "b": "x"})
