@@ -72,8 +72,8 @@ class TargetCodec:
 
     def encode(self, target: str) -> str:
         """The text that the model writes for a target."""
-        tokens = self._exchange(target.split())
-        text = " ".join(tokens).translate(str.maketrans(dict(self.stand_ins)))
+        stand_ins = str.maketrans(dict(zip(self.stand_ins, self.stand_ins.values())))
+        text = " ".join(self._exchange(target.split())).translate(stand_ins)
         return text if self.space is None else text.replace(" ", f" {self.space} ")
 
     def decode(self, text: str) -> str:
