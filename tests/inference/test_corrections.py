@@ -223,7 +223,7 @@ def test_names_that_slots_read_are_known_words_and_slots_are_not() -> None:
     corrector = corrector_of(
         replace(Grammar.parse("@city ### @city\nfly to NT_1 ### fly ( NT_1 )"), slots=slots)
     )
-    assert corrector.known == {"fly", "to", "new", "york", "boston"}
+    assert corrector.vocabulary == {"fly", "to", "new", "york", "boston"}
     assert corrector.neighbours("bostn") == ("boston",)
 
 

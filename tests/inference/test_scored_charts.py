@@ -15,7 +15,7 @@ from nqg.grammar.derivation import Derivation, Hyperedge
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import NodeId
 from nqg.grammar.semirings import marginals
-from nqg.inference.decoding import ScoredCharts
+from nqg.inference.decoding import DecodeOptions, ScoredCharts
 from nqg.slots.instantiate import instantiate_slots
 from oracles import all_derivations
 
@@ -142,7 +142,7 @@ def test_selected_charts_keep_their_scores() -> None:
 
 def test_targets_come_in_the_order_of_their_best_derivations() -> None:
     charted = scored(["walk and jump twice"], 3)
-    found = charted.best_of_targets(100)
+    found = charted.best_of_targets(0, 100, DecodeOptions())
     ranked = sorted(weighted(charted, 0, "walk and jump twice"), key=lambda pair: -pair[1])
     expected = list({derivation.target: derivation for derivation, _ in reversed(ranked)}.values())
     assert {derivation.target for derivation in found} == {
@@ -150,4 +150,4 @@ def test_targets_come_in_the_order_of_their_best_derivations() -> None:
     }
     assert sorted(map(str, found)) == sorted(map(str, expected))
     assert found[0] == ranked[0][0]
-    assert charted.best_of_targets(1) == found[:1]
+    assert charted.best_of_targets(0, 1, DecodeOptions()) == found[:1]

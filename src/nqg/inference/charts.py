@@ -1,4 +1,6 @@
-"""The charts of a batch of sentences, made once: forests to decode and reasons to abstain are derived from them."""
+"""The charts of a batch of sentences, made once: forests to decode and reasons to abstain are
+derived from them.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from nqg.slots.matcher import Mention, Sentence, words_of
 
 @dataclass(frozen=True)
 class BatchCharts:
-    """Every derivable span of some sentences or, if pruned, only those that derivations of whole sentences use."""
+    """Every derivable span of some sentences or, if pruned, only those that whole derivations use."""
 
     grammar: SlotInstances  # with the values in the sentences
     sources: Sequence[Tokens]
@@ -37,17 +39,16 @@ class BatchCharts:
         prune: bool = False,
         limit: int | None = None,
     ) -> BatchCharts:
-        """Chart sentences; `mentions` are those of the grammar's slots, where they are known already."""
-        with_values = instantiate_slots(grammar, sentences, mentions)
+        """Chart sentences; `mentions` are those of the grammar's slots, where they are known."""
+        instances = instantiate_slots(grammar, sentences, mentions)
         sources = [words_of(sentence) for sentence in sentences]
-        untyped = untyped_charts(with_values, sources, prune=prune, limit=limit)
-        return cls(with_values, sources, untyped, prune, limit)
+        untyped = untyped_charts(instances, sources, prune=prune, limit=limit)
+        return cls(instances, sources, untyped, prune, limit)
 
     def select(self, sentence: int) -> BatchCharts:
         """The chart of one sentence."""
-        return replace(
-            self, sources=[self.sources[sentence]], untyped=self.untyped.select([sentence])
-        )
+        untyped = self.untyped.select([sentence])
+        return replace(self, sources=[self.sources[sentence]], untyped=untyped)
 
     @cached_property
     def forests(self) -> Hypergraph:
@@ -67,24 +68,23 @@ class BatchCharts:
         return self._typed(self.untyped, prune=False)
 
     def _typed(self, full: Hypergraph, *, prune: bool) -> Hypergraph:
-        if self.grammar.typing is None:
+        grammar = self.grammar
+        if grammar.typing is None:
             return full
-        return typed_charts(
-            self.grammar, self.grammar.typing, self.sources, full, prune, self.limit
-        )
+        return typed_charts(grammar, grammar.typing, self.sources, full, prune, self.limit)
 
     def derivable(self, full: Hypergraph) -> set[int]:
         """The sentences that have a node over all their words: the last one, if any."""
         charted = np.flatnonzero(np.diff(full.first_node))
         last = full.roots()[charted]
-        lengths = np.array([len(source) for source in self.sources], dtype=np.int64)[charted]
-        is_whole = (full.starts[last] == 0) & (full.ends[last] == lengths)
+        lengths = np.array([len(source) for source in self.sources], dtype=np.int64)
+        is_whole = (full.starts[last] == 0) & (full.ends[last] == lengths[charted])
         return set(charted[is_whole].tolist())
 
 
 def pruned(full: Hypergraph, sentences: Sequence[int]) -> Hypergraph:
-    """The charts of the sentences that have a derivation, without the nodes that none uses; the others are empty."""
-    # Level by level, what the roots lead to.
+    """The charts of some sentences, reduced to what their roots lead to; the others are empty."""
+    # 1. Level by level, mark what the roots lead to.
     owners = full.owners()
     is_used = np.zeros(full.nodes, dtype=bool)
     is_new = np.zeros(full.nodes, dtype=bool)
@@ -95,15 +95,14 @@ def pruned(full: Hypergraph, sentences: Sequence[int]) -> Hypergraph:
         is_new[:] = False
         is_new[children[children != NO_CHILD]] = True
         is_new &= ~is_used
-    # The nodes that are left get new numbers.
+    # 2. The nodes that are left get new numbers.
     numbers = offsets_from_lengths(is_used)
     children = full.children[is_used[owners]]
-    sizes = np.diff(full.first_hyperedge)[is_used]
     return Hypergraph(
         first_node=numbers[full.first_node],
         starts=full.starts[is_used],
         ends=full.ends[is_used],
-        first_hyperedge=offsets_from_lengths(sizes),
+        first_hyperedge=offsets_from_lengths(np.diff(full.first_hyperedge)[is_used]),
         rules=full.rules[is_used[owners]],
         children=np.where(children == NO_CHILD, NO_CHILD, numbers[children]).astype(np.int32),
     )

@@ -1,10 +1,11 @@
 """Typos: words that no rule knows, read as known words that they resemble.
 
-Who types `tunr` most likely means `turn`. But a word that no rule knows may as well be a new one, and `smallest` is not
-a misspelt `tallest`. So a word is read as another only where the sentence has no derivation otherwise, and if the other
-is one edit away (a letter more, less or changed, or two neighbours swapped), of long words two. Where several are as
-close, the parser has to make the same of all that have a derivation. An answer says what was read differently, and
-`CorrectionTrials` how far to trust it. A typo that is a known word is not corrected: `WordPairs` doubts it.
+Who types `tunr` most likely means `turn`. But a word that no rule knows may as well be a new one,
+and `smallest` is not a misspelt `tallest`. So a word is read as another only where the sentence has
+no derivation otherwise, and if the other is one edit away (a letter more, less or changed, or two
+neighbours swapped), of long words two. Where several are as close, the parser has to make the same
+of all that have a derivation. An answer says what was read differently, and `CorrectionTrials` how
+far to trust it. A typo that is a known word is not corrected: `WordPairs` doubts it.
 """
 
 from __future__ import annotations
@@ -32,48 +33,54 @@ if TYPE_CHECKING:
 
 Corrected = tuple[TokenizedSentence, tuple[Correction, ...]]
 
-MIN_LETTERS = (
-    2  # letters of a word that may be misspelt; if it has no more, one word at least must have both
-)
-MIN_LETTERS_FOR_TWO_EDITS = (
-    9  # letters of a word that may be misspelt twice; `sonntag` is two edits from `montag`
-)
-MAX_TYPOS = 3  # in a sentence
-MAX_CORRECTIONS = 8  # of a sentence that are tried
-MAX_TRIAL_WORDS = 1000  # that are misspelt in trials
+# Chosen on single examples ("sonntag" is two edits from "montag"); docs/parsing.md has a table of
+# what becomes of typos. If a word has no more than the fewest letters, a correction keeps both.
+MIN_LETTERS = 2
+MIN_LETTERS_FOR_TWO_EDITS = 9
+# Limits of work, not measured: typos of a sentence, corrections of it that are tried, and words
+# that are misspelt in trials.
+MAX_TYPOS = 3
+MAX_CORRECTIONS = 8
+MAX_TRIAL_WORDS = 1000
 
 
 def corrected_answers(
     parser: Parser, sentences: Mapping[int, Sequence[TokenizedSentence]]
 ) -> dict[int, Answer]:
-    """The answers to sentences with unknown words, where it is clear what is meant; each is tokenized in some ways."""
-    corrector = corrector_of(parser.grammar)
-    readings = {}
-    for number, ways in sentences.items():
-        unknown = [(unknown_places(parser.grammar, way.words), way) for way in ways]
-        places, way = min(unknown, key=lambda each: len(each[0]))
-        readings[number] = corrector.readings(way, places)
-    found = clear_answers(parser, readings)
-    return {
-        number: replace(answer, source=sentences[number][0].raw) for number, answer in found.items()
-    }
+    """The answers to sentences with unknown words, where it is clear what is meant.
+
+    Of the tokenizations of a sentence that one is read that has the fewest unknown words.
+    """
+    grammar, candidates = parser.grammar, {}
+    for number, tokenizations in sentences.items():
+        unknown = [unknown_places(grammar, sentence.words) for sentence in tokenizations]
+        fewest = min(range(len(unknown)), key=lambda at: len(unknown[at]))
+        candidates[number] = corrector_of(grammar).readings(tokenizations[fewest], unknown[fewest])
+    answers = clear_answers(parser, candidates)
+    for number, answer in answers.items():
+        answers[number] = replace(answer, source=sentences[number][0].raw)
+    return answers
 
 
-def clear_answers(parser: Parser, readings: Mapping[int, Sequence[Corrected]]) -> dict[int, Answer]:
-    """For sentences that may be read in several ways the answers, if all readings that have one have the same."""
-    tried = [(number, *reading) for number, each in readings.items() for reading in each]
-    answers = parser.tokenized_answers([sentence for _, sentence, _ in tried])
-    answered: dict[int, list[Answer]] = defaultdict(list)
+def clear_answers(
+    parser: Parser, candidates: Mapping[int, Sequence[Corrected]]
+) -> dict[int, Answer]:
+    """For sentences with several corrections the answers, if all corrections that have one agree."""
+    flat = []
+    for number, corrected in candidates.items():
+        flat += [(number, sentence, corrections) for sentence, corrections in corrected]
     calibrator = parser.model.calibrator
-    for (number, _, corrections), answer in zip(tried, answers, strict=True):
+    answers: dict[int, list[Answer]] = defaultdict(list)
+    for row, answer in zip(flat, parser.tokenized_answers([row[1] for row in flat])):
+        number, _, corrections = row
         if not answer:
             continue
         confidence = answer.confidence
         if confidence is not None and calibrator:
             confidence *= calibrator.corrections.share ** len(corrections)
-        answered[number].append(replace(answer, corrections=corrections, confidence=confidence))
-    clear: dict[int, Answer] = {}
-    for number, same in answered.items():
+        answers[number].append(replace(answer, corrections=corrections, confidence=confidence))
+    clear = {}
+    for number, same in answers.items():
         if len({answer.target for answer in same}) == 1:
             clear[number] = max(same, key=lambda answer: answer.probability or 0.0)
     return clear
@@ -82,44 +89,48 @@ def clear_answers(parser: Parser, readings: Mapping[int, Sequence[Corrected]]) -
 def correction_trials(
     parser: Parser, examples: Iterable[Example], seed: int = 0
 ) -> CorrectionTrials:
-    """What becomes of right answers if a word is misspelt and if it is new: each word once, in one of its sentences.
+    """What becomes of right answers if a word is misspelt and if it is new.
 
-    A word that no rule knows is taken to be a typo as often as a new word.
+    Each word is tried once, in one of its sentences. An unknown word is a typo as often as a new
+    word.
     """
-    rng = random.Random(seed)
-    known = parser.model.grammar.words
-    letters = sorted({letter for word in known for letter in word if letter.isalpha()})
-    pairs = [
-        (parser.model.text.tokenized(example.source)[0], example.target) for example in examples
-    ]
-    # Where each known word stands, and of those places one.
+    rng, grammar = random.Random(seed), parser.grammar
+    vocabulary = parser.model.grammar.words
+    letters = sorted(filter(str.isalpha, set("".join(vocabulary))))
+    # 1. Where each word of the grammar stands, and of those places one.
+    pairs = []
     places: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for number, (sentence, _) in enumerate(pairs):
-        for place, word in enumerate(sentence.words):
-            if word in known and len(word) >= MIN_LETTERS and _is_word(word):
-                places[word].append((number, place))
+    for number, example in enumerate(examples):
+        sentence = parser.model.text.tokenized(example.source)[0]
+        pairs.append((sentence, example.target))
+        for at, word in enumerate(sentence.words):
+            if word in vocabulary and _may_be_misspelt(word):
+                places[word].append((number, at))
     words = rng.sample(sorted(places), min(len(places), MAX_TRIAL_WORDS))
     chosen = [(word, *rng.choice(places[word])) for word in words]
-    # What is right without a typo is tried with one, and as if its word were unknown.
+    # 2. What is right without a typo is tried with one, and as if its word were unknown.
     answers = parser.tokenized_answers([pairs[number][0] for _, number, _ in chosen])
-    corrector = corrector_of(parser.grammar)
-    readings: dict[int, Sequence[Corrected]] = {}
+    corrector = corrector_of(grammar)
+    candidates: dict[int, Sequence[Corrected]] = {}
     targets: list[str] = []
-    for (word, number, place), answer in zip(chosen, answers, strict=True):
+    for (word, number, at), answer in zip(chosen, answers):
         sentence, target = pairs[number]
-        typo = sentence.with_words({place: misspelt(word, letters, rng)})
+        typo = sentence.with_words({at: misspelt(word, letters, rng)})
         if exact_match(answer.target, target):
-            unknown = unknown_places(parser.grammar, typo.words)
-            for read in (corrector.readings(typo, unknown), corrector.readings(sentence, [place])):
-                readings[len(targets)] = read
-                targets.append(target)
-    corrected = clear_answers(parser, readings)
+            unknown = unknown_places(grammar, typo.words)
+            candidates[len(targets)] = corrector.readings(typo, unknown)
+            candidates[len(targets) + 1] = corrector.readings(sentence, [at])
+            targets += [target, target]
+    # 3. How many of the answers are still right.
+    corrected = clear_answers(parser, candidates)
     right = sum(exact_match(answer.target, targets[number]) for number, answer in corrected.items())
     return CorrectionTrials(len(corrected), right)
 
 
 def corrector_of(grammar: Grammar) -> Corrector:
-    """The one that knows the words of a grammar's rules, and those of the names that its slots read."""
+    """The corrector to the words of a grammar's rules, and to those of the names that its slots
+    read.
+    """
     return _corrector(grammar.words, grammar.slots.words if grammar.slots else frozenset())
 
 
@@ -130,65 +141,68 @@ def _corrector(words: frozenset[str], names: frozenset[str]) -> Corrector:
 
 @dataclass(frozen=True)
 class Corrector:
-    """The words that are known, among which neighbours are looked for."""
+    """The vocabulary to whose words unknown words are corrected."""
 
-    known: frozenset[str]
+    vocabulary: frozenset[str]
 
     @cached_property
     def _words(self) -> list[str]:
-        return sorted(filter(_is_word, self.known))
+        return sorted(filter(_is_word, self.vocabulary))
 
     def neighbours(self, word: str) -> tuple[str, ...]:
-        """The known words that an unknown one may be meant for: the closest ones, if they are close.
+        """The words that an unknown word may be meant for: the closest ones, if they are close.
 
         >>> corrector = Corrector(frozenset(["turn", "on", "off", "river", "rivers", "7:00"]))
         >>> [corrector.neighbours(word) for word in ("tunr", "rivrs", "riverz", "no", "in", "8:00")]
         [('turn',), ('rivers',), ('river', 'rivers'), ('on',), (), ()]
         """
-        if len(word) < MIN_LETTERS or not _is_word(word):
+        if not _may_be_misspelt(word):
             return ()
-        edits = 1 if len(word) < MIN_LETTERS_FOR_TWO_EDITS else 2
-        close = process.extract(
-            word, self._words, scorer=OSA.distance, score_cutoff=edits, limit=None
-        )
-        least = min(
-            (distance for _, distance, _ in close if distance), default=0
-        )  # 0: of the word itself
-        found = sorted(other for other, distance, _ in close if distance == least > 0)
-        is_changed = len(word) == MIN_LETTERS and all(
-            Counter(word) - Counter(other) for other in found
-        )
-        return () if is_changed else tuple(found)
+        close = _distances(word, self._words, 1 if len(word) < MIN_LETTERS_FOR_TWO_EDITS else 2)
+        nearest = min(close.values(), default=0)
+        closest = sorted(each for each, distance in close.items() if distance == nearest)
+        if len(word) == MIN_LETTERS and all(Counter(word) - Counter(each) for each in closest):
+            return ()
+        return tuple(closest)
 
     def readings(self, sentence: TokenizedSentence, places: Sequence[int]) -> list[Corrected]:
-        """What a sentence with unknown words at some places may be meant for; nothing if one is like no known word."""
-        tokens, found = sentence.tokens, list[Corrected]()
+        """What a sentence with unknown words at some places may be meant for.
+
+        Nothing, if one of them resembles no word, or if there are too many corrections.
+        """
         if not 0 < len(places) <= MAX_TYPOS:
-            return found
-        choices = product(*(self.neighbours(tokens[place].text) for place in places))
+            return []
+        tokens, readings = sentence.tokens, []
+        choices = product(*(self.neighbours(tokens[at].text) for at in places))
         for words in islice(choices, MAX_CORRECTIONS + 1):
-            read = dict(zip(places, words, strict=True))
-            corrections = tuple(
-                Correction(place, tokens[place].text, word) for place, word in read.items()
-            )
-            found.append((sentence.with_words(read), corrections))
-        return found if len(found) <= MAX_CORRECTIONS else []
+            corrections = [Correction(at, tokens[at].text, word) for at, word in zip(places, words)]
+            corrected = sentence.with_words(dict(zip(places, words)))
+            readings.append((corrected, tuple(corrections)))
+        return readings if len(readings) <= MAX_CORRECTIONS else []
 
 
 @lru_cache(1 << 14)
-def similar_words(word: str, known: frozenset[str]) -> list[str]:
-    """The known words that are one edit away from a known one.
+def similar_words(word: str, vocabulary: frozenset[str]) -> list[str]:
+    """The words of a vocabulary that are one edit away from another one of it.
 
     >>> similar_words("us", frozenset(["is", "use", "us", "as", "a"]))
     ['as', 'is', 'use']
     """
-    others = sorted(other for other in known if _is_word(other) and abs(len(other) - len(word)) < 2)
-    found = (
-        process.extract(word, others, scorer=OSA.distance, score_cutoff=1, limit=None)
-        if len(word) > 1
-        else []
+    if len(word) < 2:
+        return []
+    return sorted(_distances(word, filter(_is_word, vocabulary), 1))
+
+
+def _distances(word: str, words: Iterable[str], edits: int) -> dict[str, int]:
+    """The other words that are at most so many edits away, and how many."""
+    matches = process.extract(
+        word, list(words), scorer=OSA.distance, score_cutoff=edits, limit=None
     )
-    return sorted(other for other, distance, _ in found if distance)
+    return {match: distance for match, distance, _ in matches if distance}
+
+
+def _may_be_misspelt(word: str) -> bool:
+    return len(word) >= MIN_LETTERS and _is_word(word)
 
 
 def _is_word(token: str) -> bool:
@@ -202,17 +216,17 @@ def misspelt(word: str, letters: Sequence[str], rng: random.Random) -> str:
     >>> [misspelt("border", "abcdefgh", rng) for _ in range(4)]
     ['brder', 'boder', 'boredr', 'boredr']
     """
-    while True:
+    typo = word
+    while typo == word:
         at = rng.randrange(len(word))
         match rng.randrange(4):
             case 0:
-                found = word[:at] + word[at + 1 :]
+                typo = word[:at] + word[at + 1 :]
             case 1:
-                found = word[:at] + rng.choice(letters) + word[at + 1 :]
+                typo = word[:at] + rng.choice(letters) + word[at + 1 :]
             case 2:
                 at = rng.randrange(len(word) + 1)
-                found = word[:at] + rng.choice(letters) + word[at:]
+                typo = word[:at] + rng.choice(letters) + word[at:]
             case _:
-                found = word[:at] + word[at : at + 2][::-1] + word[at + 2 :]
-        if found != word:
-            return found
+                typo = word[:at] + word[at : at + 2][::-1] + word[at + 2 :]
+    return typo

@@ -1,7 +1,9 @@
-"""An answer in words: its program or why there is none, who gave it and how sure that is, and its derivation, drawn.
+"""An answer in words: its program or why there is none, who gave it and how sure that is, and its
+derivation, drawn.
 
-A derivation is drawn as the sentence and, for each hyperedge, its span, score, rule and yield. Spans are brackets under
-the words of the sentence; a sentence too long for that is drawn as a tree of rules, whose words are the sentence's.
+A derivation is drawn as the sentence and, for each hyperedge, its span, score, rule and yield.
+Spans are brackets under the words of the sentence; a sentence too long for that is drawn as a tree
+of rules, whose words are the sentence's.
 """
 
 from __future__ import annotations

@@ -1,7 +1,10 @@
-"""Why a grammar derives no whole sentence: words that it lacks, islands that it cannot join, types that do not fit."""
+"""Why a grammar derives no whole sentence: words that it lacks, islands that it cannot join, types
+that do not fit.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -12,15 +15,16 @@ import numpy as np
 from nqg.answers import Answer
 from nqg.grammar.derivation import Derivation, Tokens
 from nqg.grammar.encoding import NO_TYPE
-from nqg.grammar.grammar import Grammar, NonTerminal, format_symbol
+from nqg.grammar.grammar import Grammar, NonTerminal, Symbol, format_symbol
 from nqg.grammar.hypergraph import Span
 from nqg.grammar.semirings import k_best_derivations
 from nqg.inference.charts import BatchCharts
 from nqg.slots.instantiate import unknown_places
 from nqg.types.target_grammar import format_symbols
-from nqg.types.tree_automaton import Typing
+from nqg.types.tree_automaton import Fragment, Typing
 
-MISFIT_CANDIDATES = 32  # derivations among which the one with the fewest misfits is looked for
+# Derivations among which the one with the fewest misfits is looked for. Not measured.
+MISFIT_CANDIDATES = 32
 SHOWN_TYPES = 3  # types that are named at once
 
 
@@ -29,35 +33,35 @@ class Misfit:
     """A span that does not stand for what its place asks for."""
 
     span: Span
-    wanted: tuple[
-        str, ...
-    ]  # categories and tokens, as target grammars write them; none if nothing would do
+    # Categories and tokens, as target grammars write them; none if nothing would do.
+    wanted: tuple[str, ...]
 
-    def said_of(self, source: Tokens) -> str:
+    def describe(self, source: Tokens) -> str:
         """
-        >>> Misfit(Span(4, 5), ("<time>", "<date>")).said_of(("wake", "me", "up", "at", "jazz"))
+        >>> Misfit(Span(4, 5), ("<time>", "<date>")).describe(("wake", "me", "up", "at", "jazz"))
         "'jazz' is not a <time> or <date>"
         """
         words = f"'{' '.join(source[self.span.start : self.span.end])}'"
         if not self.wanted:
             return f"{words} is part of no legal program"
-        shown = [*self.wanted[:SHOWN_TYPES], *(["…"] if len(self.wanted) > SHOWN_TYPES else [])]
-        *firsts, last = shown
-        return (
-            f"{words} is not a {', '.join(firsts)} or {last}"
-            if firsts
-            else f"{words} is not a {last}"
-        )
+        types = list(self.wanted[:SHOWN_TYPES])
+        if len(self.wanted) > SHOWN_TYPES:
+            types.append("…")
+        *firsts, last = types
+        if not firsts:
+            return f"{words} is not a {last}"
+        return f"{words} is not a {', '.join(firsts)} or {last}"
 
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
     """What a grammar knows of a sentence, as far as it goes.
 
-    `islands` are spans with a derivation, from left to right: they leave as few tokens uncovered as possible and,
-    among such covers, are as few as possible, the earlier ones as long as possible. `unknown` are the places of tokens
-    that stand in no rule's source. `misfits` are what is of another type than its place asks for, where the sentence
-    would have a derivation but for its types.
+    `islands` are spans with a derivation, from left to right: they leave as few tokens uncovered as
+    possible and, among such covers, are as few as possible, the earlier ones as long as possible.
+    `unknown` are the places of tokens that stand in no rule's source. `misfits` are what is of
+    another type than its place asks for, where the sentence would have a derivation but for its
+    types.
     """
 
     source: Tokens
@@ -76,23 +80,23 @@ class Gaps:
     @property
     def uncovered(self) -> tuple[int, ...]:
         """The places outside all islands, known tokens and unknown ones."""
-        covered = {place for island in self.islands for place in range(island.start, island.end)}
-        return tuple(place for place in range(len(self.source)) if place not in covered)
+        places = set(range(len(self.source)))
+        for island in self.islands:
+            places -= set(range(island.start, island.end))
+        return tuple(sorted(places))
 
     @property
     def pattern(self) -> str:
-        """The sentence with its islands as non-terminals: the source of a rule that would close the gap.
+        """The sentence with its islands as non-terminals: the source of a rule that would close the
+        gap.
 
         >>> Gaps(("jump", "and", "walk"), (Span(0, 1), Span(2, 3)), unknown=()).pattern
         'NT_1 and NT_2'
         """
-        starts = {
-            island.start: NonTerminal(number) for number, island in enumerate(self.islands, start=1)
-        }
-        return " ".join(
-            format_symbol(starts.get(at, self.source[at]))
-            for at in sorted([*starts, *self.uncovered])
-        )
+        symbols: dict[int, Symbol] = {place: self.source[place] for place in self.uncovered}
+        for number, island in enumerate(self.islands, start=1):
+            symbols[island.start] = NonTerminal(number)
+        return " ".join(format_symbol(symbols[place]) for place in sorted(symbols))
 
     def __str__(self) -> str:
         if self.is_whole:
@@ -100,18 +104,20 @@ class Gaps:
         if not self.source:
             return "the sentence is empty"
         if self.misfits:
-            return " and ".join(each.said_of(self.source) for each in self.misfits)
+            return " and ".join(misfit.describe(self.source) for misfit in self.misfits)
         if self.unknown:
             return f"no rule knows {listed(self.unknown_tokens)}"
         islands = [" ".join(self.source[island.start : island.end]) for island in self.islands]
+        # Uncovered words that are neighbours are named together.
+        loose = []
         runs = groupby(enumerate(self.uncovered), key=lambda numbered: numbered[1] - numbered[0])
-        loose = [
-            " ".join(self.source[place] for _, place in run) for _, run in runs
-        ]  # neighbours together
+        for _, run in runs:
+            loose.append(" ".join(self.source[place] for _, place in run))
         if not islands:
             return f"every word is known, but no rule fits {listed(loose)}"
         are, them = ("is", "it") if len(islands) == 1 else ("are", "them")
-        return f"{listed(islands)} {are} known, but not how to join {them}{f' with {listed(loose)}' if loose else ''}"
+        rest = f" with {listed(loose)}" if loose else ""
+        return f"{listed(islands)} {are} known, but not how to join {them}{rest}"
 
 
 def listed(phrases: Iterable[str]) -> str:
@@ -149,13 +155,16 @@ def gaps_in(charts: BatchCharts) -> Gaps:
 
 
 def explained(answer: Answer) -> Answer:
-    """The answer, its reason followed by what the grammar lacks where that is why it did not answer."""
+    """The answer, its reason followed by what the grammar lacks where that is why it did not
+    answer.
+    """
     missing = answer.first.gaps
     return answer if missing is None else replace(answer, reason=f"{answer.reason}: {missing}")
 
 
 def misfits(charts: BatchCharts) -> tuple[Misfit, ...]:
-    """What keeps a sentence that has a derivation from having a well-typed one: of some derivations the fewest.
+    """What keeps a sentence that has a derivation from having a well-typed one: of some derivations
+    the fewest.
 
     >>> from nqg.types.target_grammar import TargetGrammar
     >>> target_grammar = TargetGrammar.parse("<command> ::= wake ( <time> ) | <song>\\n<time> ::= 7\\n<song> ::= jazz")
@@ -168,44 +177,43 @@ def misfits(charts: BatchCharts) -> tuple[Misfit, ...]:
         return ()
     forest = charts.forests
     (ranked,) = k_best_derivations(grammar, forest, np.zeros(forest.hyperedges), MISFIT_CANDIDATES)
-    return min(
-        (_misfits(grammar.grammar, typing, each.derivation) for each in ranked), key=len, default=()
-    )
+    candidates = [_misfits(grammar.grammar, typing, each.derivation) for each in ranked]
+    return min(candidates, key=len, default=())
 
 
 def _misfits(grammar: Grammar, typing: Typing, derivation: Derivation) -> tuple[Misfit, ...]:
-    numbers = grammar.numbers
-    types = [NO_TYPE] * len(derivation.hyperedges)
-    found: list[Misfit] = []
+    """The hyperedges of a derivation whose types do not fit, from right to left."""
+    hyperedges = derivation.hyperedges
+    types = [NO_TYPE] * len(hyperedges)
+    misfits: list[Misfit] = []
     for at, below in reversed(list(enumerate(derivation.child_numbers()))):
-        rule, children = derivation.hyperedges[at].rule, [types[child] for child in below]
-        types[at] = typing.type_of(numbers[rule], children)
+        rule = hyperedges[at].rule
+        number, children = grammar.numbers[rule], [types[child] for child in below]
+        types[at] = typing.type_of(number, children)
+        # It fits, or the fault is further down.
         if types[at] != NO_TYPE or NO_TYPE in children:
-            continue  # it fits, or the fault is further down
+            continue
+        # Which arguments are of a type that no signature of the rule has in their place?
+        wanted: dict[int, set[Fragment]] = defaultdict(set)
         indices = [symbol.index for symbol in rule.target if isinstance(symbol, NonTerminal)]
-        for index, (child, kind) in enumerate(zip(below, children, strict=True), start=1):
-            asked = {
-                part
-                for signature in typing.signatures[numbers[rule]]
-                for place, part in zip(indices, signature.arguments, strict=True)
-                if place == index
-            }
-            if not asked & typing.types[kind]:
-                wanted = sorted(
-                    map(format_symbols, asked), key=lambda text: (not text.startswith("<"), text)
-                )
-                found.append(Misfit(derivation.hyperedges[child].span, tuple(wanted)))
-        if not any(
-            misfit.span == derivation.hyperedges[child].span for misfit in found for child in below
-        ):
-            found.append(Misfit(derivation.hyperedges[at].span, ()))
-    if not found and grammar.target_grammar is not None:
-        found.append(Misfit(derivation.root.span, (str(grammar.target_grammar.start),)))
-    return tuple(found)
+        for signature in typing.signatures[number]:
+            for index, fragment in zip(indices, signature.arguments):
+                wanted[index].add(fragment)
+        spans = [hyperedges[child].span for child in below]
+        for index, (span, kind) in enumerate(zip(spans, children), start=1):
+            if not wanted[index] & typing.types[kind]:
+                texts = map(format_symbols, wanted[index])
+                in_order = sorted(texts, key=lambda text: (not text.startswith("<"), text))
+                misfits.append(Misfit(span, tuple(in_order)))
+        if not any(misfit.span in spans for misfit in misfits):
+            misfits.append(Misfit(hyperedges[at].span, ()))
+    if not misfits and grammar.target_grammar is not None:
+        misfits.append(Misfit(derivation.root.span, (str(grammar.target_grammar.start),)))
+    return tuple(misfits)
 
 
 class Cover(NamedTuple):
-    """How the tokens from some place on are best covered: in the order of what matters, then the first span of it."""
+    """How the words from a position on are covered: what matters most comes first."""
 
     uncovered: int
     islands: int
@@ -214,20 +222,24 @@ class Cover(NamedTuple):
 
 
 def fewest_islands(spans: Iterable[Span], length: int) -> tuple[Span, ...]:
-    """The best cover of a sentence by derivable spans; from right to left each place's best way on is settled once."""
+    """The best cover of a sentence by derivable spans, found once for each suffix, from right to
+    left.
+    """
     ends: list[list[int]] = [[] for _ in range(length)]
     for span in spans:
         ends[span.start].append(span.end)
     best = [Cover(0, 0, -length, False)] * (length + 1)
     for start in reversed(range(length)):
-        skipped = Cover(best[start + 1].uncovered + 1, best[start + 1].islands, -(start + 1), False)
-        taken = [
+        skipped = best[start + 1]
+        covers = [Cover(skipped.uncovered + 1, skipped.islands, -start - 1, False)]
+        covers += [
             Cover(best[end].uncovered, best[end].islands + 1, -end, True) for end in ends[start]
         ]
-        best[start] = min([*taken, skipped], key=lambda cover: cover[:3])
-    islands, place = [], 0
-    while place < length:
-        if best[place].is_island:
-            islands.append(Span(place, -best[place].next))
-        place = -best[place].next
+        best[start] = min(covers)
+    islands, start = [], 0
+    while start < length:
+        end = -best[start].next
+        if best[start].is_island:
+            islands.append(Span(start, end))
+        start = end
     return tuple(islands)

@@ -1,7 +1,8 @@
-"""NQG-T5: the grammar's answer where it has one, another system's where it has none, and always who answered.
+"""NQG-T5: the grammar's answer where it has one, another system's where it has none, and always who
+answered.
 
-Section 4 of the paper. With a `Gate` the other system is also asked where the grammar is not sure of its
-answer. It is asked about no other sentences, and about many at once.
+Section 4 of the paper. With a `Gate` the other system is also asked where the grammar is not sure
+of its answer. It is asked about no other sentences, and about many at once.
 """
 
 from __future__ import annotations
@@ -29,15 +30,17 @@ if TYPE_CHECKING:
     from nqg.seq2seq.seq2seq import Seq2seq
 
 FALLBACK, GATE = "seq2seq", "gate.json"  # in a model folder
-NEVER = 2.0  # more than any probability
-DECIMALS = 6  # so that 1 - 1e-12, which is rounding, counts as 1
+NEVER = 2.0  # a threshold above any probability; JSON has no infinity
+DECIMALS = 6  # of a probability, so that 1 - 1e-12, which is rounding, counts as 1
 
 
 @dataclass(frozen=True)
 class Hybrid:
-    """A parser, a system that answers in its stead, and perhaps a gate; without one, the grammar is first.
+    """A parser, a system that answers in its stead, and perhaps a gate; without one, the grammar is
+    first.
 
-    The fallback is asked only about sentences that need it, unless the hybrid `asks_both`, so that both can be scored.
+    The fallback is asked only about sentences that need it, unless the hybrid `asks_both`, so that
+    both can be scored.
     """
 
     parser: System
@@ -48,11 +51,9 @@ class Hybrid:
 
     def with_options(self, options: DecodeOptions) -> Hybrid:
         """The same hybrid whose parser answers in another way."""
-        return (
-            replace(self, parser=self.parser.with_options(options))
-            if isinstance(self.parser, Parser)
-            else self
-        )
+        if not isinstance(self.parser, Parser):
+            return self
+        return replace(self, parser=self.parser.with_options(options))
 
     def parse(self, sentence: str, *, readings: int = 0) -> Answer:
         """The answer to one sentence with all that explains it, as `Parser.parse` gives it."""
@@ -67,31 +68,31 @@ class Hybrid:
 
     def _answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
         for window in windows(sentences):
-            pairs = list(zip(window, self.parser.answers(window), strict=True))
-            # The fallback is asked about each sentence that needs it once, and about all of them together.
-            asked = dict.fromkeys(
-                sentence for sentence, own in pairs if self.asks_both or objection(own, self.gate)
-            )
-            others = dict(zip(asked, self._fallbacks_answers(list(asked)), strict=True))
-            for sentence, own in pairs:
-                if sentence in others:
-                    yield combine(own, others[sentence], self.gate)
+            answers = list(self.parser.answers(window))
+            # The fallback is asked about each sentence that needs it once, and about all together.
+            unsolved = []
+            for sentence, answer in zip(window, answers):
+                if self.asks_both or rejection(answer, self.gate):
+                    unsolved.append(sentence)
+            fallback = self._fallback_answers(list(dict.fromkeys(unsolved)))
+            for sentence, answer in zip(window, answers, strict=True):
+                if sentence in fallback:
+                    yield combine(answer, fallback[sentence], self.gate)
                 else:
-                    yield replace(own, parts=(own,))
+                    yield replace(answer, parts=(answer,))
 
-    def _fallbacks_answers(self, sentences: Sequence[str]) -> list[Answer]:
-        """What the fallback says of different sentences; it is not asked where there is nothing to ask."""
+    def _fallback_answers(self, sentences: Sequence[str]) -> dict[str, Answer]:
+        """The fallback's answers to different sentences; without a sentence it is not asked."""
         if not sentences:
-            return []
+            return {}
         answers = list(self.fallback.answers(sentences))
         if len(answers) != len(sentences):
-            raise NqgError(
-                f"the fallback was asked about {len(sentences)} sentences and gave {len(answers)} answers"
-            )
-        named = []
-        for answer in answers:
-            target = " ".join((answer.target or "").split())
-            named.append(replace(answer, target=target or None, system=self.fallback_name))
+            counts = f"about {len(sentences)} sentences and gave {len(answers)} answers"
+            raise NqgError(f"the fallback was asked {counts}")
+        named = {}
+        for sentence, answer in zip(sentences, answers):
+            target = " ".join((answer.target or "").split()) or None
+            named[sentence] = replace(answer, target=target, system=self.fallback_name)
         return named
 
     @classmethod
@@ -100,7 +101,8 @@ class Hybrid:
     ) -> Hybrid:
         """The hybrid in a model folder.
 
-        Where the folder has a grammar of legal targets, the fallback can write no others, unless it `is_free` to.
+        Where the folder has a grammar of legal targets, the fallback can write no others, unless it
+        `is_free` to.
         """
         from nqg.seq2seq import quantized, seq2seq  # which load transformers
 
@@ -110,10 +112,11 @@ class Hybrid:
             raise NqgError(
                 f"{folder} holds a parser without a fallback; train one into it with: nqg train … --seq2seq"
             )
-        free, legal = seq2seq.Seq2seq.load(folder / FALLBACK, device), parser.model.legal_programs
-        fast = quantized.QuantizedSeq2seq.load(free, folder / FALLBACK, None if is_free else legal)
+        model = seq2seq.Seq2seq.load(folder / FALLBACK, device)
+        legal = None if is_free else parser.model.legal_programs
+        fast = quantized.QuantizedSeq2seq.load(model, folder / FALLBACK, legal)
         gate = Gate.read(folder / GATE) if (folder / GATE).exists() else None
-        return cls.joined(parser, free, gate, fast=fast, is_free=is_free)
+        return cls.joined(parser, model, gate, fast=fast, is_free=is_free)
 
     @classmethod
     def joined(
@@ -125,36 +128,44 @@ class Hybrid:
         fast: System | None = None,
         is_free: bool = False,
     ) -> Hybrid:
-        """A parser and a fallback that was trained on the same examples; `fast` may answer in the fallback's stead."""
+        """A parser and a fallback that was trained on the same examples; `fast` may answer in the
+        fallback's stead.
+        """
         from nqg.seq2seq.legal_decoding import LegalSeq2seq  # which loads transformers
 
-        legal = None if is_free else parser.model.legal_programs
-        fallback: System = LegalSeq2seq(seq2seq, legal) if legal else seq2seq
-        if fast is not None:
-            fallback = fast
-        if not parser.model.text.is_plain:
-            fallback = TokenSystem(fallback, parser.model.text, bool(parser.model.text.slots))
+        text, legal = parser.model.text, parser.model.legal_programs
+        fallback: System = fast or seq2seq
+        if fast is None and legal and not is_free:
+            fallback = LegalSeq2seq(seq2seq, legal)
+        if not text.is_plain:
+            fallback = TokenSystem(fallback, text, bool(text.slots))
         return cls(parser, fallback, gate)
 
     @classmethod
     def from_pretrained(
         cls, name_or_folder: Path | str, device: str | None = None, *, revision: str | None = None
     ) -> Hybrid:
-        """The hybrid in a model folder or, where there is none, on the Hugging Face Hub as `owner/name`."""
+        """The hybrid in a model folder or, where there is none, on the Hugging Face Hub as
+        `owner/name`.
+        """
         with pretrained(name_or_folder, revision) as folder:
             return cls.load(folder, device)
 
     def push_to_hub(
         self, name: str, *, message: str = "Upload with nqg", private: bool | None = None
     ) -> str:
-        """Upload the hybrid, with its card, to the Hugging Face Hub as `owner/name`; gives the commit's address."""
+        """Upload the hybrid, with its card, to the Hugging Face Hub as `owner/name`; gives the
+        commit's address.
+        """
         return push_to_hub(self.save, name, message, private)
 
     def save(self, folder: Path | str) -> None:
         """Write everything that `load` needs into a folder, whole or not at all."""
         if not isinstance(self.parser, Parser):
             raise NqgError(f"a model folder holds a Parser, found {type(self.parser).__name__}")
-        self.parser.save(folder, also=lambda part: write_fallback(part, self.fallback, self.gate))
+        self.parser.save(
+            folder, also=lambda staging: write_fallback(staging, self.fallback, self.gate)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,16 +182,18 @@ class TokenSystem:
         """A system without a grammar, as `nqg.paper` trains them."""
         from nqg.seq2seq.seq2seq import Seq2seq  # which loads transformers
 
-        found, text = Seq2seq.load(folder, device), Path(folder) / TEXT
-        return cls(found, Preprocessor.read(text) if text.exists() else Preprocessor())
+        path, text = Path(folder) / TEXT, Preprocessor()
+        if path.exists():
+            text = Preprocessor.read(path)
+        return cls(Seq2seq.load(folder, device), text)
 
     def save(self, folder: Path | str) -> None:
         """Write everything that `load` needs into a folder, whole or not at all."""
         from nqg.seq2seq.seq2seq import Seq2seq  # which loads transformers
 
-        def write_more(part: Path) -> None:
-            self.text.write(part / TEXT)
-            write_text(part / RECORDS_FILE, record_lines(self.records))
+        def write_more(staging: Path) -> None:
+            self.text.write(staging / TEXT)
+            write_text(staging / RECORDS_FILE, record_lines(self.records))
 
         if not isinstance(self.system, Seq2seq):
             raise NqgError(f"a model folder holds a Seq2seq, found {type(self.system).__name__}")
@@ -198,76 +211,70 @@ class TokenSystem:
         return self._answers(checked_sentences(sentences))
 
     def _answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
-        raw = list(sentences)
-        tokenized = [self.text.tokenized(sentence)[0] for sentence in raw]
-        read = (
-            " ".join(each.words_as_written if self.keeps_casing else each.words)
-            for each in tokenized
-        )
-        for sentence, each, answer in zip(raw, tokenized, self.system.answers(read), strict=True):
-            target = (
-                None if answer.target is None else self.text.programs.render(answer.target.split())
-            )
-            yield replace(answer, source=sentence, target=target, words=each.words)
+        tokenized = [self.text.tokenized(sentence)[0] for sentence in sentences]
+        read = []
+        for sentence in tokenized:
+            words = sentence.words_as_written if self.keeps_casing else sentence.words
+            read.append(" ".join(words))
+        for sentence, answer in zip(tokenized, self.system.answers(read), strict=True):
+            target = answer.target
+            if target is not None:
+                target = self.text.programs.render(target.split())
+            yield replace(answer, source=sentence.raw, target=target, words=sentence.words)
 
 
-def objection(own: Answer, gate: Gate | None) -> str:
+def rejection(answer: Answer, gate: Gate | None) -> str:
     """Why the grammar's answer is not taken; nothing where it is."""
-    if own.target is None:
-        return own.reason or "no answer"
-    return (
-        gate.objection(gate_score(own), "probability" if own.confidence is None else "confidence")
-        if gate
-        else ""
-    )
+    if answer.target is None:
+        return answer.reason or "no answer"
+    if gate is None:
+        return ""
+    name = "probability" if answer.confidence is None else "confidence"
+    return gate.objection(gate_score(answer), name)
 
 
-def gate_score(own: Answer) -> float:
-    """What a gate goes by: the confidence of the grammar or, in a model without, its probability."""
-    return (own.probability or 0.0) if own.confidence is None else own.confidence
+def gate_score(answer: Answer) -> float:
+    """What a gate judges: the grammar's confidence or, in a model without, its probability."""
+    if answer.confidence is None:
+        return answer.probability or 0.0
+    return answer.confidence
 
 
-def combine(own: Answer, other: Answer, gate: Gate | None = None) -> Answer:
-    """The hybrid's answer: the grammar's where it has one that passes the gate, else the fallback's.
+def combine(grammar: Answer, fallback: Answer, gate: Gate | None = None) -> Answer:
+    """The hybrid's answer: the grammar's where it has one that passes the gate, else the
+    fallback's.
 
-    >>> own, other = Answer("run", "RUN", 0.4, "grammar"), Answer("run", "JOG", system="fallback")
-    >>> combine(own, other).target, combine(own, other, Gate(0.5)).target
+    >>> grammar, fallback = Answer("run", "RUN", 0.4), Answer("run", "JOG", system="fallback")
+    >>> combine(grammar, fallback).target, combine(grammar, fallback, Gate(0.5)).target
     ('RUN', 'JOG')
     """
-    reason = objection(own, gate)
+    reason, both = rejection(grammar, gate), (grammar, fallback)
     if not reason:
-        return replace(own, parts=(own, other))
-    if other.target is None:  # a doubtful answer is better than none
-        return replace(
-            own, reason=f"{reason}, and the {other.system} has no answer", parts=(own, other)
-        )
-    return replace(
-        other,
-        source=own.source,
-        reason=reason,
-        parts=(replace(own, target=None, reason=reason), other),
-    )
+        return replace(grammar, parts=both)
+    # A doubtful answer is better than none.
+    if fallback.target is None:
+        reason = f"{reason}, and the {fallback.system} has no answer"
+        return replace(grammar, reason=reason, parts=both)
+    held_back = replace(grammar, target=None, reason=reason)
+    return replace(fallback, source=grammar.source, reason=reason, parts=(held_back, fallback))
 
 
 def load(folder: Path | str, device: str | None = None) -> Parser | Hybrid | TokenSystem:
-    """What a model folder holds: a parser, a hybrid where there is a fallback, or a system without a grammar."""
-    if is_seq2seq_only(folder):
+    """What a model folder holds: a parser, a hybrid where there is a fallback, or a system without
+    a grammar.
+    """
+    if is_of_kind(Path(folder), SEQ2SEQ_KIND):
         return TokenSystem.load(folder, device)
-    return load_with_grammar(folder, device)
+    return Hybrid.load(folder, device) if has_fallback(folder) else Parser.load(folder, device)
 
 
 def load_with_grammar(folder: Path | str, device: str | None = None) -> Parser | Hybrid:
     """What a model folder holds, unless it has no grammar."""
-    if is_seq2seq_only(folder):
-        raise NqgError(
-            f"{folder} holds a system without a grammar; `nqg parse`, `evaluate` and `verify` take it"
-        )
-    return Hybrid.load(folder, device) if has_fallback(folder) else Parser.load(folder, device)
-
-
-def is_seq2seq_only(folder: Path | str) -> bool:
-    """Whether a folder holds a sequence-to-sequence model, and no grammar that asks it."""
-    return is_of_kind(Path(folder), SEQ2SEQ_KIND)
+    system = load(folder, device)
+    if isinstance(system, TokenSystem):
+        commands = "`nqg parse`, `evaluate` and `verify` take it"
+        raise NqgError(f"{folder} holds a system without a grammar; {commands}")
+    return system
 
 
 def grammar_of(system: System) -> Grammar | None:
@@ -299,11 +306,12 @@ def write_fallback(folder: Path, fallback: System, gate: Gate | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The grammar answers where its confidence is at least `threshold`: 0 is always, more than 1 is never.
+    """The grammar answers where its confidence is at least `threshold`: 0 is always, more than 1 is
+    never.
 
-    In a model without confidence its probability takes the place. Probability 1 means that there is no other reading,
-    which is not the same as being sure: the only rule that fits may fit badly. So whether the gate
-    `trusts_only_readings` is a choice of its own.
+    In a model without confidence its probability takes the place. Probability 1 means that there is
+    no other reading, which is not the same as being sure: the only rule that fits may fit badly. So
+    whether the gate `trusts_only_readings` is a choice of its own.
 
     >>> [Gate(0.5).accepts(probability) for probability in (0.2, 0.5, 1.0)]
     [False, True, True]
@@ -324,25 +332,25 @@ class Gate:
         return not self.objection(probability)
 
     def objection(self, probability: float, name: str = "probability") -> str:
-        """Why the grammar's answer of this probability, or confidence, is not taken; nothing where it is."""
-        level = round(probability, DECIMALS)
-        if level < self.threshold:
+        """Why the grammar's answer of this probability, or confidence, is not taken; nothing where
+        it is.
+        """
+        rounded = round(probability, DECIMALS)
+        if rounded < self.threshold:
             return f"{name} {probability:.6g} is below {self.threshold:g}"
-        return (
-            ""
-            if level < 1 or self.trusts_only_readings
-            else "the only reading, which the gate does not trust"
-        )
+        if rounded >= 1 and not self.trusts_only_readings:
+            return "the only reading, which the gate does not trust"
+        return ""
 
     def __str__(self) -> str:
         if self.threshold > 1:
             return "the fallback answers always"
-        where = (
-            f"where its confidence is at least {self.threshold:g}"
-            if self.threshold
-            else "whenever it can"
-        )
-        return f"the grammar answers {where}{'' if self.trusts_only_readings else ', but not where it is 1'}"
+        where = "whenever it can"
+        if self.threshold:
+            where = f"where its confidence is at least {self.threshold:g}"
+        if not self.trusts_only_readings:
+            where += ", but not where it is 1"
+        return f"the grammar answers {where}"
 
     def write(self, path: Path) -> None:
         """Write the gate as JSON; `read` gives it back."""
@@ -369,13 +377,12 @@ class Calibration:
             raise SettingsError(
                 f"expected at least one trial in the calibration, found {self.trials}"
             )
-        for way, right in asdict(self).items():
+        for name, right in asdict(self).items():
             if not 0 <= right <= self.trials:
-                raise SettingsError(
-                    f"expected 0 to {self.trials} as '{way}' of the calibration, found {right}"
-                )
+                expected = f"expected 0 to {self.trials} as '{name}' of the calibration"
+                raise SettingsError(f"{expected}, found {right}")
 
     def __str__(self) -> str:
-        _, *ways = asdict(self).items()
-        shares = (f"{way.replace('_', ' ')} {right / self.trials:.1%}" for way, right in ways)
+        _, *counts = asdict(self).items()
+        shares = [f"{name.replace('_', ' ')} {right / self.trials:.1%}" for name, right in counts]
         return f"right on {self.trials:,} held-out examples: {', '.join(shares)}"

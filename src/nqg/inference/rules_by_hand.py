@@ -1,6 +1,7 @@
 """Rules written by hand: added to a trained model, checked against its types, and taken away again.
 
-What they score, and how confident an answer with them is, decide `nqg.model.scorer` and `nqg.model.confidence`.
+What they score, and how confident an answer with them is, decide `nqg.model.scorer` and
+`nqg.model.confidence`.
 """
 
 from __future__ import annotations
@@ -28,14 +29,16 @@ from nqg.preprocessing.preprocessor import Preprocessor
 from nqg.slots.matcher import SlotMatcher
 from nqg.slots.target_grammars import allow_literal_values
 from nqg.types.target_grammar import Category, TargetGrammar, format_symbols
-from nqg.types.tree_automaton import Fragment, Signatures, derivable_signatures
+from nqg.types.tree_automaton import Fragment, Signature, Signatures, derivable_signatures
 
 Places = Mapping[Rule, Place]  # of rules that come from a file
 NO_PLACES: Places = MappingProxyType({})
 
 
 def read_rules(path: Path, text: Preprocessor) -> dict[Rule, Place]:
-    """The rules in a file, one a line, and where they stand; a malformed line is refused with file, line and reason."""
+    """The rules in a file, one a line, and where they stand; a malformed line is refused with file,
+    line and reason.
+    """
     return rules_in(
         ((place, tokenized_rule(line, text)) for place, line in numbered_lines(path)),
         MOST_NON_TERMINALS,
@@ -43,7 +46,8 @@ def read_rules(path: Path, text: Preprocessor) -> dict[Rule, Place]:
 
 
 def tokenized_rule(rule: str, text: Preprocessor) -> str:
-    """A rule as grammars have it; it may be written as people write sentences and training data programs.
+    """A rule as grammars have it; it may be written as people write sentences and training data
+    programs.
 
     >>> text = Preprocessor.fit([("Turn on the lamp.", "on(lamp)"), ("Is the fan on?", "is_on(fan)")])
     >>> tokenized_rule("Good night, NT_1! ### off(NT_1)", text)
@@ -54,66 +58,70 @@ def tokenized_rule(rule: str, text: Preprocessor) -> str:
     source, separator, target = rule.partition(f" {SEPARATOR} ")
     if text.is_plain or not separator or rule.startswith("#"):
         return rule
-    written = [
-        (source[token.start : token.end], token.text) for token in text.sentences.tokens(source)
-    ]
-    words = [raw if isinstance(read_symbol(raw), NonTerminal) else token for raw, token in written]
+    words = []
+    for token in text.sentences.tokens(source):
+        raw = source[token.start : token.end]
+        words.append(raw if isinstance(read_symbol(raw), NonTerminal) else token.text)
     if any(len(text.programs.normalized(token)) > 1 for token in target.split()):
         target = " ".join(text.programs.normalized(target))
     return f"{' '.join(words)}{separator}{target}"
+
+
+def _parsed(rule: Rule | str, text: Preprocessor) -> Rule:
+    return Rule.parse(tokenized_rule(rule, text)) if isinstance(rule, str) else rule
 
 
 def with_rules(
     model: SavedModel, rules: Iterable[Rule | str], places: Places = NO_PLACES
 ) -> SavedModel:
     """The model with more rules by hand; errors name the places of those that come from a file."""
-    new, known = [], dict.fromkeys(model.grammar.rules)
-    for each in rules:
-        rule = Rule.parse(tokenized_rule(each, model.text)) if isinstance(each, str) else each
+    new: list[Rule] = []
+    for written in rules:
+        rule = _parsed(written, model.text)
         check_arity(rule, MOST_NON_TERMINALS)
-        if rule in known:
-            how = (
-                "given twice"
-                if rule in new
-                else "written by hand"
-                if rule in model.by_hand
-                else "learned"
-            )
+        how = ""
+        if rule in new:
+            how = "given twice"
+        elif rule in model.by_hand:
+            how = "written by hand"
+        elif rule in model.grammar.numbers:
+            how = "learned"
+        if how:
             raise refused(rule, f"the model has it already: it was {how}", places)
-        known[rule] = None
         new.append(rule)
     model = replace(model, target_grammar=legal_with(new, model.target_grammar, model.text.slots))
-    found = model.with_rules_by_hand([*model.by_hand, *new])
-    for rule, reason in misfits(found.grammar, model.target_grammar, new).items():
+    extended = model.with_rules_by_hand([*model.by_hand, *new])
+    for rule, reason in misfits(extended.grammar, model.target_grammar, new).items():
         raise refused(rule, reason, places)
-    return found
+    return extended
 
 
 def legal_with(
     rules: Iterable[Rule], legal: TargetGrammar | None, slots: SlotMatcher
 ) -> TargetGrammar | None:
-    """The grammar of legal programs, in which rules by hand may write values down where it has slots."""
+    """The grammar of legal programs, in which rules by hand may write values down where it has
+    slots.
+    """
     if legal is None or not slots.slots:
         return legal
-    finder = Signatures(legal)
-    return allow_literal_values(
-        legal, [rule.target for rule in rules if not finder.fits(rule.target)], slots
-    )
+    signatures = Signatures(legal)
+    illegal = [rule.target for rule in rules if not signatures.fits(rule.target)]
+    return allow_literal_values(legal, illegal, slots)
 
 
 def without_rules(
     model: SavedModel, rules: Iterable[Rule | str], places: Places = NO_PLACES
 ) -> SavedModel:
-    """The model without some of its rules by hand; one that was trained stays a rule, like any that was learned."""
+    """The model without some of its rules by hand; one that was trained stays a rule, like any that
+    was learned.
+    """
     left = dict.fromkeys(model.by_hand)
-    for each in rules:
-        rule = Rule.parse(tokenized_rule(each, model.text)) if isinstance(each, str) else each
+    for written in rules:
+        rule = _parsed(written, model.text)
         if rule not in left:
-            how = (
-                "learned from examples, and stays"
-                if rule in model.grammar.numbers
-                else "not a rule of the model"
-            )
+            how = "not a rule of the model"
+            if rule in model.grammar.numbers:
+                how = "learned from examples, and stays"
             raise refused(rule, f"not written by hand: it is {how}", places)
         del left[rule]
     return model.with_rules_by_hand(left)
@@ -128,41 +136,46 @@ def misfits(
 ) -> dict[Rule, str]:
     """For each of some rules of a grammar that no derivation of a legal program can use the reason."""
     typing = grammar.typed_by(target_grammar).typing
-    unused = [rule for rule in rules if typing and not typing.signatures[grammar.numbers[rule]]]
-    if not unused or target_grammar is None:
+    if typing is None or target_grammar is None:
         return {}
-    finder, derivable = (
-        Signatures(target_grammar),
-        derivable_signatures(grammar.rules, target_grammar),
-    )
-    known = {signature.fragment for own in derivable for signature in own}
-    found = {}
+    unused = [rule for rule in rules if not typing.signatures[grammar.numbers[rule]]]
+    if not unused:
+        return {}
+    possible = Signatures(target_grammar)
+    derivable = derivable_signatures(grammar.rules, target_grammar)
+    fragments = {signature.fragment for signatures in derivable for signature in signatures}
+    reasons = {}
     for rule in unused:
-        signatures, own = finder.of(rule.target), derivable[grammar.numbers[rule]]
-        indices = [symbol.index for symbol in rule.target if isinstance(symbol, NonTerminal)]
-        asked = [
-            (index, {each.arguments[at] for each in signatures}) for at, index in enumerate(indices)
-        ]
-        missing = [
-            f"{_named(parts)}, which NT_{index} has to be"
-            for index, parts in asked
-            if not parts & known
-        ]
+        signatures = possible.of(rule.target)
+        usable = derivable[grammar.numbers[rule]]
         if not signatures:
-            reason = illegal_token(rule, finder)
-            found[rule] = f"{reason}; `nqg types` shows what is legal, and --target-grammar sets it"
-        elif not own:
-            found[rule] = (
-                f"no rule derives {missing[0] if missing else 'what its non-terminals have to be'}"
-            )
+            hint = "`nqg types` shows what is legal, and --target-grammar sets it"
+            reasons[rule] = f"{illegal_token(rule, possible)}; {hint}"
+        elif not usable:
+            missing = _underivable(rule, signatures, fragments)
+            reasons[rule] = f"no rule derives {missing}"
         else:
-            parts = _named({signature.fragment for signature in own})
-            found[rule] = f"its target is {parts}, which stands in no program that the rules derive"
-    return found
+            types = _named({signature.fragment for signature in usable})
+            hint = "which stands in no program that the rules derive"
+            reasons[rule] = f"its target is {types}, {hint}"
+    return reasons
+
+
+def _underivable(
+    rule: Rule, signatures: Collection[Signature], fragments: Collection[Fragment]
+) -> str:
+    """What a non-terminal of a rule has to be, and no rule derives."""
+    indices = [symbol.index for symbol in rule.target if isinstance(symbol, NonTerminal)]
+    for at, index in enumerate(indices):
+        wanted = {signature.arguments[at] for signature in signatures}
+        if wanted.isdisjoint(fragments):
+            return f"{_named(wanted)}, which NT_{index} has to be"
+    return "what its non-terminals have to be"
 
 
 def illegal_token(rule: Rule, finder: Signatures) -> str:
-    """What of a target that belongs to no legal program is wrong: the token in whose place something else would do.
+    """What of a target that belongs to no legal program is wrong: the token in whose place
+    something else would do.
 
     >>> finder = Signatures(TargetGrammar.parse("<command> ::= wake ( <time> ) | play ( <genre> )\\n"
     ...                                         "<time> ::= 7 | 8\\n<genre> ::= jazz"))
@@ -171,28 +184,35 @@ def illegal_token(rule: Rule, finder: Signatures) -> str:
     >>> illegal_token(Rule.parse("sing me a song ### sing ( jazz )"), finder)
     "no legal program has 'sing'"
     """
-    if strange := [
-        format_symbol(symbol)
-        for symbol in rule.target
-        if isinstance(symbol, str) and not finder.fits((symbol,))
-    ]:
+    tokens = [format_symbol(symbol) for symbol in rule.target]
+    strange = []
+    for token, symbol in zip(tokens, rule.target):
+        if isinstance(symbol, str) and not finder.fits((symbol,)):
+            strange.append(token)
+    if strange:
         return f"no legal program has {listed(dict.fromkeys(strange))}"
-    tokens, found = (
-        tuple(format_symbol(symbol) for symbol in rule.target),
-        list[tuple[bool, int, str]](),
-    )
+    reasons: list[tuple[bool, int, str]] = []
+    before = 0
     for at, symbol in enumerate(rule.target):
-        if isinstance(symbol, str) and len(rule.target) > 1:
-            other = (*rule.target[:at], NonTerminal(rule.arity + 1), *rule.target[at + 1 :])
-            before = sum(isinstance(each, NonTerminal) for each in rule.target[:at])
-            if wanted := {signature.arguments[before] for signature in finder.of(other)}:
-                is_token = not any(isinstance(part[0], Category) for part in wanted)
-                found.append((is_token, at, f"'{tokens[at]}' is not {_named(wanted)}"))
-    return min(found)[2] if found else f"'{' '.join(tokens)}' is part of no legal program"
+        if isinstance(symbol, NonTerminal):
+            before += 1
+        elif len(rule.target) > 1:
+            hole = (*rule.target[:at], NonTerminal(rule.arity + 1), *rule.target[at + 1 :])
+            wanted = {signature.arguments[before] for signature in finder.of(hole)}
+            if wanted:
+                is_token = not any(isinstance(fragment[0], Category) for fragment in wanted)
+                reasons.append((is_token, at, f"'{tokens[at]}' is not {_named(wanted)}"))
+    if not reasons:
+        return f"'{' '.join(tokens)}' is part of no legal program"
+    return min(reasons)[2]
 
 
-def _named(parts: Collection[Fragment]) -> str:
-    """What a target may stand for: types where there are any, single symbols rather than runs of them."""
-    ranks = {format_symbols(part): (len(part), not isinstance(part[0], Category)) for part in parts}
-    shown = sorted(text for text, rank in ranks.items() if rank == min(ranks.values()))
-    return f"a {' or '.join(shown[:SHOWN_TYPES])}{' …' if len(shown) > SHOWN_TYPES else ''}"
+def _named(fragments: Collection[Fragment]) -> str:
+    """What a target may stand for: types where there are any, single symbols rather than several."""
+    ranks = {}
+    for fragment in fragments:
+        ranks[format_symbols(fragment)] = len(fragment), not isinstance(fragment[0], Category)
+    best = min(ranks.values())
+    texts = sorted(text for text, rank in ranks.items() if rank == best)
+    more = " …" if len(texts) > SHOWN_TYPES else ""
+    return f"a {' or '.join(texts[:SHOWN_TYPES])}{more}"

@@ -1,7 +1,9 @@
-"""A trained model as a folder: weights, grammar, tokenizer, settings; nothing executable, nothing else needed.
+"""A trained model as a folder: weights, grammar, tokenizer, settings; nothing executable, nothing
+else needed.
 
-`nqg.json` is its index: version of the format, settings, provenance, and every file with its checksum. `README.md` is
-for people. `nqg.model_folder` writes folders whole or not at all and checks what is in them.
+`nqg.json` is its index: version of the format, settings, provenance, and every file with its
+checksum. `README.md` is for people. `nqg.model_folder` writes folders whole or not at all and
+checks what is in them.
 """
 
 from __future__ import annotations
@@ -53,6 +55,7 @@ from nqg.preprocessing.program_language import ProgramLanguage, read_language
 from nqg.run_config import DataFingerprint
 from nqg.settings_reader import read_dataclass
 from nqg.slots.target_grammars import open_slot_categories
+from nqg.text.programs import ProgramTokenizer
 from nqg.types.target_grammar import TargetGrammar
 
 Record = Mapping[str, Any]  # one line of `training.jsonl`
@@ -153,8 +156,8 @@ MOST_NON_TERMINALS = 9  # in a rule of a model folder
 class SavedModel:
     """Everything that a model folder holds.
 
-    Of the rules `by_hand` some may have been trained. The others come last in the grammar, and have no
-    embedding. The `language` is that of a database, where programs are queries of it.
+    Of the rules `by_hand` some may have been trained. The others come last in the grammar, and have
+    no embedding. The `language` is that of a database, where programs are queries of it.
     """
 
     grammar: Grammar
@@ -175,6 +178,11 @@ class SavedModel:
     @property
     def untrained_rules(self) -> tuple[Rule, ...]:
         return self.grammar.rules[len(self.scorer.rules) :]
+
+    @property
+    def programs(self) -> ProgramLanguage | ProgramTokenizer:
+        """What writes programs as the training data would, and knows what is wrong with one."""
+        return self.language or self.text.programs
 
     @property
     def legal_programs(self) -> TargetGrammar | None:
@@ -206,8 +214,8 @@ def save_model(
 ) -> None:
     """Write a model folder, whole or not at all; only an older model may stand there already.
 
-    `also` may write more into the new folder: files, which the index will name, or subfolders with an index of
-    their own. Such a subfolder of the older model stays unless `also` wrote another.
+    `also` may write more into the new folder: files, which the index will name, or subfolders with
+    an index of their own. Such a subfolder of the older model stays unless `also` wrote another.
     """
     manifest = {
         "kind": MODEL_KIND,
@@ -274,7 +282,9 @@ def save_rules(folder: Path, by_hand: Sequence[Rule]) -> None:
 
 
 def load_model(folder: Path, device: str) -> SavedModel:
-    """The model in a folder; a folder that is not a model, or is damaged, is refused with the reason."""
+    """The model in a folder; a folder that is not a model, or is damaged, is refused with the
+    reason.
+    """
     while True:
         before = index_bytes(folder)
         try:

@@ -1,10 +1,12 @@
-"""Confidence: how likely an answer is to be right, which its probability within the grammar does not say.
+"""Confidence: how likely an answer is to be right, which its probability within the grammar does
+not say.
 
 The probability compares the readings that a grammar has of a sentence; the only reading has
-probability 1, however odd it is. What tells right from wrong is how new a derivation is: whether its
-rules are arguments of the same rules as in derivations of the training examples and, if not, how
-surprising that is. A `Calibrator` weighs both. It is fitted to answers to held-out training examples
-(`nqg.evaluation.calibration`), and is stored in the model folder. Two signs lower a confidence:
+probability 1, however odd it is. What tells right from wrong is how new a derivation is: whether
+its rules are arguments of the same rules as in derivations of the training examples and, if not,
+how surprising that is. A `Calibrator` weighs both. It is fitted to answers to held-out training
+examples (`nqg.evaluation.calibration`), and is stored in the model folder. Two signs lower a
+confidence:
 
 - Free text can contain anything. What training has as values of other slots behind the same words
   speaks against a reading that makes it free text (`KnownContexts`).
@@ -13,25 +15,19 @@ surprising that is. A `Calibrator` weighs both. It is fitted to answers to held-
 
 The tuned numbers, here and where confidence is learned:
 
-| number                       | what it decides                             | chosen on, shown in          |
-|------------------------------|---------------------------------------------|------------------------------|
-| MOST_LOG_ODDS 8              | a probability over 0.9997 counts as 0.9997  | not measured                 |
-| MOST_SUPPORT 20              | a pair seen more often counts as 20 times   | not measured                 |
-| MOST_UNSEEN 3                | more unseen pairs count as three            | folds; not shown             |
-| means of `Weights` (7)       | confidence before the first trial           | folds of most data; not shown|
-| precisions of `Weights` (7)  | how many trials it takes to change that     | not measured                 |
-| CONTEXT_WINDOW 3             | words to either side that reveal a typo     | docs/parsing.md              |
-| MAX_SUSPECT_CONFIDENCE 0.75  | confidence of a suspected typo, at most     | folds of GeoQuery and COGS;  |
-|                              |                                             | docs/parsing.md              |
-| LEAST_CONFIDENCE 0.5         | abstention with free text, if trials do not | folds of SNIPS; docs/slots.md|
-|                              | tell what is enough                         |                              |
-| 1 / (count + 2) of contexts  | a prior of one half (Laplace), as in the    | not measured                 |
-|                              | share of `CorrectionTrials`                 |                              |
-| evaluation.calibration:      | precision 0.8 from which on to answer       | folds of SNIPS; docs/slots.md|
-|   LEAST_PRECISION,           |                                             |                              |
-|   TRIAL_PARTS 5, folds 5/8/4 | how trials are held out                     | not measured                 |
-| pipeline.confidence:         | steps of all folds; folds with free text    | docs/training.md (cost)      |
-|   FOLD_STEPS, FREE_TEXT_FOLDS|                                             |                              |
+- MOST_LOG_ODDS 8: a probability over 0.9997 counts as 0.9997. Not measured.
+- MOST_SUPPORT 20: a pair that was seen more often counts as 20 times. Not measured.
+- MOST_UNSEEN 3: more unseen pairs count as three. Seen on folds; not shown.
+- `Weights`, seven means: confidence before the first trial. Folds of most data; not shown.
+- `Weights`, seven precisions: how many trials it takes to change that. Not measured.
+- CONTEXT_WINDOW 3: words to either side that reveal a typo. docs/parsing.md shows the effect.
+- MAX_SUSPECT_CONFIDENCE 0.75: of a suspected typo. Folds of GeoQuery and COGS; docs/parsing.md.
+- LEAST_CONFIDENCE 0.5: below it a model with free text abstains if trials do not tell what is
+  enough. SNIPS and home assistants; docs/slots.md.
+- 1 / (count + 2), in `KnownContexts` and `CorrectionTrials`: a prior of one half. Not measured.
+- `nqg.evaluation.calibration`: LEAST_PRECISION 0.8 (SNIPS and home assistants; docs/slots.md);
+  five folds of trials, and 5, 8 or 4 folds of examples (not measured).
+- `nqg.pipeline.confidence`: FOLD_STEPS 1.75 and FREE_TEXT_FOLDS 5 (docs/training.md has their cost).
 """
 
 from __future__ import annotations
@@ -131,10 +127,10 @@ class RulePairs:
     def expected(self, pair: RulePair) -> float:
         """How often a pair should have been seen, judged by the distribution of its child.
 
-        Go from the argument to a rule that it was, to an argument that this rule was, to a rule that this
-        argument was: such walks end at the child with some probability, and as often as the argument was
-        seen, the child could have been met there. If no walk leads to the child (0), it is of another
-        type than the rules that the argument was.
+        Go from the argument to a rule that it was, to an argument that this rule was, to a rule
+        that this argument was: such walks end at the child with some probability, and as often as
+        the argument was seen, the child could have been met there. If no walk leads to the child
+        (0), it is of another type than the rules that the argument was.
         """
         expected = 0.0
         for sibling, count in self.children[pair[:2]].items():
@@ -150,9 +146,10 @@ class RulePairs:
 class Evidence:
     """What a confidence is computed from: the probability, and how well training knew the pairs.
 
-    `support` is how often training had the rarest pair of the derivation, `unseen` how many it never
-    had. `surprise` is the probability that it would have had one of these if all are possible; `foreign`
-    says that one of them has a child of another type than all that the argument was.
+    `support` is how often training had the rarest pair of the derivation, `unseen` how many it
+    never had. `surprise` is the probability that it would have had one of these if all are
+    possible; `foreign` says that one of them has a child of another type than all that the argument
+    was.
     """
 
     probability: float
@@ -169,7 +166,8 @@ class Evidence:
         known: RulePairs,
         trained: float = math.inf,
     ) -> Evidence:
-        """The evidence for a derivation with these pairs; rules from `trained` on were written by hand.
+        """The evidence for a derivation with these pairs; rules from `trained` on were written by
+        hand.
 
         That training never had a rule by hand is not surprising, and says nothing about its type.
         """
@@ -214,10 +212,11 @@ def _weight(mean: float, precision: float, sign: int = 0) -> Any:
 class Weights:
     """The weights of a logistic regression, and what is believed of them before the first trial.
 
-    The weights for what is known and for what is new are mixed by how surprising an answer is, so that
-    thousands of known combinations that are right say nothing about a new one. The prior: the only
-    reading of known combinations is right seven times in eight, as on folds of most data, and a new or
-    foreign one once in four. It takes more than a few trials to believe that what is new is right.
+    The weights for what is known and for what is new are mixed by how surprising an answer is, so
+    that thousands of known combinations that are right say nothing about a new one. The prior: the
+    only reading of known combinations is right seven times in eight, as on folds of most data, and
+    a new or foreign one once in four. It takes more than a few trials to believe that what is new
+    is right.
     """
 
     known: float = _weight(0.0, 0.5)
@@ -249,8 +248,8 @@ class Weights:
     def fit(cls, observations: Sequence[Observation]) -> Weights:
         """The most probable weights that have the right signs.
 
-        The posterior is concave: its constrained maximum is the best of the maxima with some of the signed
-        weights held at 0 that have the right signs. There are 16 of them.
+        The posterior is concave: its constrained maximum is the best of the maxima with some of the
+        signed weights held at 0 that have the right signs. There are 16 of them.
         """
         prior = np.array(astuple(cls()))
         precision = np.array([weight.metadata["precision"] for weight in fields(cls)])
@@ -495,7 +494,9 @@ class Calibrator:
     def confidence(
         self, probability: float, pairs: Iterable[RulePair], trained: float = math.inf
     ) -> float:
-        """How likely an answer is to be right, given its probability and the pairs of its derivation."""
+        """How likely an answer is to be right, given its probability and the pairs of its
+        derivation.
+        """
         return self.weights.confidence(Evidence.of(probability, pairs, self.pairs, trained))
 
     def __str__(self) -> str:
@@ -508,7 +509,9 @@ class Calibrator:
 
     @classmethod
     def read(cls, path: Path, grammar: Grammar) -> Calibrator:
-        """What `write` wrote for a model with this grammar; anything else is refused with the reason."""
+        """What `write` wrote for a model with this grammar; anything else is refused with the
+        reason.
+        """
         calibrator = read_dataclass(cls, read_json(path), "the calibrator", path)
         arities = {number: rule.arity for number, rule in enumerate(grammar.rules)}
         arities[ROOT_PARENT] = 1

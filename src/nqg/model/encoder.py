@@ -1,8 +1,10 @@
-"""Sentence encoders: BERT in plain torch, from scratch or with published weights, and any other of Hugging Face's.
+"""Sentence encoders: BERT in plain torch, from scratch or with published weights, and any other of
+Hugging Face's.
 
-BERT reads sentences packed, without padding: on a CPU, attention runs over groups of sentences of equal length, and the
-last layer is computed only for subwords whose vectors are wanted. Its weights have the names that they have in Hugging
-Face's `BertModel`, whose checkpoints it reads; `transformers` is imported for pre-trained encoders alone.
+BERT reads sentences packed, without padding: on a CPU, attention runs over groups of sentences of
+equal length, and the last layer is computed only for subwords whose vectors are wanted. Its weights
+have the names that they have in Hugging Face's `BertModel`, whose checkpoints it reads;
+`transformers` is imported for pre-trained encoders alone.
 """
 
 from __future__ import annotations
@@ -25,15 +27,17 @@ from nqg.model.subwords import SubwordBatch, Tokens, word_tokenizer
 from nqg.model_folder import quiet_transformers
 
 UNLIMITED = 1 << 20  # subwords of a sentence, where neither encoder nor tokenizer has a limit
-# Words behind the longest training sentence have positions that were never trained. Such a position is that of the last
-# trained one and, with this weight, its own: with a weight of 0 these words would be a set. Not measured.
+# Words behind the longest training sentence have positions that were never trained. Such a position
+# is that of the last trained one and, with this weight, its own: with a weight of 0 these words
+# would be a set. Not measured.
 EXTRAPOLATED_POSITION_WEIGHT = 0.01
 
 
 class Encoder(nn.Module):
     """What a scorer needs of an encoder: vectors of subwords, their width, and what can be read.
 
-    `forward(sentences, rows)` gives the vectors of the subwords in some rows of a `SubwordBatch`: (E, D).
+    `forward(sentences, rows)` gives the vectors of the subwords in some rows of a `SubwordBatch`:
+    (E, D).
     """
 
     hidden_size: int
@@ -49,8 +53,8 @@ class Encoder(nn.Module):
 class BertConfig:
     """The entries of BERT's `config.json` that matter here, with the defaults that they have there.
 
-    The last two are ours: whether words are seen with their `neighbours`, and how many words the `longest` training
-    sentence has, if positions were learned from scratch.
+    The last two are ours: whether words are seen with their `neighbours`, and how many words the
+    `longest` training sentence has, if positions were learned from scratch.
     """
 
     vocab_size: int = 30522
@@ -138,7 +142,8 @@ class BertEmbeddings(nn.Module):
             trained = functional.embedding(numbers.clamp(max=self.longest), table)
             positions = trained.lerp(positions, EXTRAPOLATED_POSITION_WEIGHT)
         words = self.word_embeddings(sentences.ids)
-        # The neighbours of the marks around a sentence are those of other sentences: the same marks.
+        # The neighbours of the marks around a sentence are those of other sentences: the same
+        # marks.
         if self.neighbours is not None:
             words = words + self.neighbours(torch.cat([words.roll(1, 0), words.roll(-1, 0)], dim=1))
         return cast(Tensor, self.dropout(self.LayerNorm(words + positions)))  # (M, D)
@@ -208,7 +213,9 @@ class BertAttention(nn.Module):
         return torch.cat(contexts)
 
     def attend_padded(self, packed: Tensor, sentences: SubwordBatch) -> Tensor:
-        """The same of all sentences at once: more products, but fewer operations for a GPU to start."""
+        """The same of all sentences at once: more products, but fewer operations for a GPU to
+        start.
+        """
         table = self._attend(sentences.padded(packed), sentences.mask()[:, None, None])
         return table.index_select(0, sentences.places)
 
@@ -274,10 +281,12 @@ def new_encoder(
     neighbours: bool = False,
     longest: int | None = None,
 ) -> tuple[Encoder, Tokenizer]:
-    """The encoder that `settings` name, and its tokenizer; the embedded one reads just the words of `sentences`.
+    """The encoder that `settings` name, and its tokenizer; the embedded one reads just the words of
+    `sentences`.
 
-    With `neighbours` it sees words with those beside them: attention would need many examples to learn how much the
-    word before a name says about it. `longest` is the number of words of the longest training sentence.
+    With `neighbours` it sees words with those beside them: attention would need many examples to
+    learn how much the word before a name says about it. `longest` is the number of words of the
+    longest training sentence.
     """
     if settings.encoder != EMBEDDED:
         return load_encoder(settings.encoder)
@@ -333,7 +342,9 @@ def load_encoder(name: str) -> tuple[Encoder, Tokenizer]:
 
 
 def read_encoder(config: Path) -> Encoder:
-    """An encoder by its `config.json`, its weights not yet set; code that a config may name is never run."""
+    """An encoder by its `config.json`, its weights not yet set; code that a config may name is
+    never run.
+    """
     values = json.loads(config.read_text(encoding="utf-8"))
     reason = unsupported_reason(values)
     if reason:

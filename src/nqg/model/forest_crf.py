@@ -1,9 +1,10 @@
 """The loss of the model over a batch of forests, and its exact gradient.
 
-p(z | x) is proportional to exp(s(z, x)), and s adds up over anchored rules (section 4.1.2 of the paper). The loss of a
-pair is log Z(full forest) - log Z(goal forest). The gradient of log Z is the marginal probability of every hyperedge,
-computed by walking back down, so no trace of the forward pass has to be kept by autograd. With types, half of the
-weight of the full forest goes to that of legal targets.
+p(z | x) is proportional to exp(s(z, x)), and s adds up over anchored rules (section 4.1.2 of the
+paper). The loss of a pair is log Z(full forest) - log Z(goal forest). The gradient of log Z is the
+marginal probability of every hyperedge, computed by walking back down, so no trace of the forward
+pass has to be kept by autograd. With types, half of the weight of the full forest goes to that of
+legal targets.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ from nqg.model.spans import Anchors, Pairs, PairTable
 from nqg.model.subwords import SubwordBatch, SubwordTable, tokenize
 from nqg.slots.instantiate import encoder_tokens
 
-# The weights of log Z of the forests in the loss. With types the loss is -log p(target | legal) - ½ log p(legal):
-# the model also learns that illegal derivations are improbable, which helps to tell legal ones apart. On folds that
-# hold out templates of the training sets of GeoQuery's splits, weights of 0, ¼, ½ and 1 for log p(legal) gave 1116,
-# 1201, 1198 and 1203 right answers of 1921.
+# The weights of log Z of the forests in the loss. With types the loss is -log p(target | legal) - ½
+# log p(legal): the model also learns that illegal derivations are improbable, which helps to tell
+# legal ones apart. On folds that hold out templates of the training sets of GeoQuery's splits,
+# weights of 0, ¼, ½ and 1 for log p(legal) gave 1116, 1201, 1198 and 1203 right answers of 1921.
 UNTYPED_WEIGHTS = {"full": 1.0, "goal": -1.0}
 TYPED_WEIGHTS = {"full": 0.5, "legal": 0.5, "goal": -1.0}
 
@@ -40,8 +41,9 @@ TYPED_WEIGHTS = {"full": 0.5, "legal": 0.5, "goal": -1.0}
 def forest_loss(scores: Tensor, forests: Forests, pairs: PairTable, batch: Int64Array) -> Tensor:
     """The mean over a batch of log Z(full) - log Z(goal), given the scores of its pairs: (P,).
 
-    The inside and the outside pass run on the CPU, where the forests are: one operation per level would take a GPU
-    longer to start than all of their arithmetic. Scores and gradients are moved in one transfer each.
+    The inside and the outside pass run on the CPU, where the forests are: one operation per level
+    would take a GPU longer to start than all of their arithmetic. Scores and gradients are moved in
+    one transfer each.
     """
     return _ForestLoss.apply(scores, forests, pairs, batch)  # type: ignore[no-any-return,no-untyped-call]
 
@@ -68,7 +70,9 @@ class _ForestLoss(torch.autograd.Function):
 def losses_and_gradient(
     scores: FloatArray, forests: Forests, pairs: PairTable, batch: Int64Array
 ) -> tuple[FloatArray, FloatArray]:
-    """The loss of each sentence of a batch, and the gradient of their sum, given the scores of pairs."""
+    """The loss of each sentence of a batch, and the gradient of their sum, given the scores of
+    pairs.
+    """
     losses = np.zeros(len(batch))
     gradient = np.zeros_like(scores)
     first_pair = offsets_from_lengths(pairs.rules.lengths_of(batch))
@@ -100,7 +104,8 @@ class TrainingData:
     ) -> TrainingData:
         """The data of `examples`; pairs that no derivation yields are left out.
 
-        With words that are `frequent`, every sentence has a second form, in which no other word is known.
+        With words that are `frequent`, every sentence has a second form, in which no other word is
+        known.
         """
         if len(forests) != len(examples):
             counts = f"there are {len(examples)} examples but forests of {len(forests)}"

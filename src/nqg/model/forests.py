@@ -1,9 +1,10 @@
 """Full and goal forests: what the parsing model sums over (section 4.1.2 of the paper).
 
-The full forest of a source holds every derivation of it with any target; the goal forest of a pair holds those that
-yield the target. With a typed grammar there is a third, that of the derivations of legal targets. All are hypergraphs
-in topological order, and hold only what their root leads to. The forests of a million pairs take about a gigabyte and
-are built in seconds, so they are kept in memory and never in files.
+The full forest of a source holds every derivation of it with any target; the goal forest of a pair
+holds those that yield the target. With a typed grammar there is a third, that of the derivations of
+legal targets. All are hypergraphs in topological order, and hold only what their root leads to. The
+forests of a million pairs take about a gigabyte and are built in seconds, so they are kept in
+memory and never in files.
 """
 
 from __future__ import annotations

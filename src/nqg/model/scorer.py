@@ -1,4 +1,6 @@
-"""Scores of anchored rules (appendix A.3): phi(r, i, j, x) = f_s([w_i, w_j]) + e_r . f_r([w_i, w_j])."""
+"""Scores of anchored rules (appendix A.3): phi(r, i, j, x) = f_s([w_i, w_j]) + e_r . f_r([w_i,
+w_j]).
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ MANUAL_RULE_BONUS = 10.0
 
 
 class Scorer(nn.Module):
-    """An encoder, two feed-forward networks over the ends of a span, and an embedding for every rule."""
+    """An encoder, two feed-forward networks over the ends of a span, and an embedding for every
+    rule.
+    """
 
     def __init__(self, encoder: Encoder, rules: int, dimension: int) -> None:
         super().__init__()
@@ -72,8 +76,9 @@ class Scorer(nn.Module):
 def untrained_bonuses(rules: Iterable[Rule]) -> list[float]:
     """What untrained rules score more than the bare span: the more, the more specific a rule is.
 
-    A rule scores what its span does, as if its embedding were 0. A further word in its source is worth as much as a
-    trained rule that fits well, and less beside non-terminals: somebody has written down what these very words mean.
+    A rule scores what its span does, as if its embedding were 0. A further word in its source is
+    worth as much as a trained rule that fits well, and less beside non-terminals: somebody has
+    written down what these very words mean.
 
     >>> rules = "off ### off", "good night ### all_off", "NT_1 lights off ### off ( NT_1 )"
     >>> untrained_bonuses(map(Rule.parse, rules))

@@ -19,7 +19,9 @@ def default_learning_rate(model: str) -> float:
 
 
 def fitting_batch(examples: int, most: int) -> int:
-    """How many of so many examples a step had better learn from, where nobody says: a quarter, but 32 or more."""
+    """How many of so many examples a step had better learn from, where nobody says: a quarter, but
+    32 or more.
+    """
     return min(max(examples // 4, 32), most)
 
 
@@ -41,9 +43,11 @@ class EncoderSettings:
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """Which encoder (a Hugging Face name or folder, or the embedded one), and the width of the scorer.
+    """Which encoder (a Hugging Face name or folder, or the embedded one), and the width of the
+    scorer.
 
-    A model with a target grammar is `typed`, unless it is to be the paper's: it has only legal derivations.
+    A model with a target grammar is `typed`, unless it is to be the paper's: it has only legal
+    derivations.
     """
 
     encoder: str = EMBEDDED
@@ -57,11 +61,12 @@ class ModelSettings:
 
 @dataclass(frozen=True, slots=True)
 class TrainingSettings:
-    """How the model is fitted. What is None follows from the encoder: one from scratch learns faster.
+    """How the model is fitted. What is None follows from the encoder: one from scratch learns
+    faster.
 
-    With dev examples, the model is tried on them every `evaluate_every` steps, and training ends early after
-    `patience` trials in a row that were no better than the best. Without, it ends early when there is nothing left to
-    learn: when the loss stays below `learned`.
+    With dev examples, the model is tried on them every `evaluate_every` steps, and training ends
+    early after `patience` trials in a row that were no better than the best. Without, it ends early
+    when there is nothing left to learn: when the loss stays below `learned`.
     """
 
     steps: int = 256

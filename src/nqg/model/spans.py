@@ -1,7 +1,7 @@
 """Spans and pairs of span and rule that forests hold, as tables from which batches are selected.
 
-Numbers of spans and of pairs count from the first one of their sentence in tables, and from the first one of the
-batch in what is selected. S spans, P pairs, n sentences, E boundaries.
+Numbers of spans and of pairs count from the first one of their sentence in tables, and from the
+first one of the batch in what is selected. S spans, P pairs, n sentences, E boundaries.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ def to_device(tables: Sequence[Int64Array], device: torch.device | str) -> list[
 
 @dataclass(frozen=True, slots=True)
 class Boundaries:
-    """The distinct tokens at which spans begin (or end), and for every span the number of its token."""
+    """The distinct tokens at which spans begin (or end), and for every span the number of its
+    token.
+    """
 
     sentences: Int64Array  # (E,)
     tokens: Int64Array  # (E,)
@@ -121,8 +123,8 @@ class Pairs:
 class PairTable:
     """The pairs of span and rule in many forests, each once, and for every hyperedge its pair.
 
-    Hyperedges of one pair differ in where their children meet, or in the substring of the target that they
-    yield; the model gives them one score.
+    Hyperedges of one pair differ in where their children meet, or in the substring of the target
+    that they yield; the model gives them one score.
     """
 
     anchors: SpanTable

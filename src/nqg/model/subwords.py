@@ -1,4 +1,6 @@
-"""Sentences as subwords: the embedded tokenizer, and batches in which sentences lie packed, without padding."""
+"""Sentences as subwords: the embedded tokenizer, and batches in which sentences lie packed, without
+padding.
+"""
 
 from __future__ import annotations
 
