@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from nqg.data.example import Example
 from nqg.data.example_files import read_examples
 from nqg.errors import SettingsError
-from nqg.paper.split_languages import funql_template
-from nqg.splits.compounds import constants_template, load_language, regex_template
+from nqg.splits.compounds import FUNQL, constants_template, load_language, regex_template
 from nqg.splits.partition import Sizes, nearest_subset, sizes_for, template_split
 from oracles import nearest_sum
 
@@ -105,7 +104,7 @@ def test_a_single_template_is_refused() -> None:
     ],
 )
 def test_funql_templates_blank_entities_and_numbers(target: str, expected: str) -> None:
-    assert funql_template(target) == expected
+    assert FUNQL.template(target) == expected
 
 
 def test_other_languages_keep_words_that_look_like_entities() -> None:

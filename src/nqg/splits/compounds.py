@@ -2,8 +2,8 @@
 
 Atoms are the symbols of a target. In a bracketed language, compounds are a symbol and one child
 with the child's position among the arguments kept: `exclude(longest(_),_)`. Where a target is a
-flat sequence of tokens, compounds are pairs of neighbours. FunQL and SQL are named here and live in
-`nqg.paper`.
+flat sequence of tokens, compounds are pairs of neighbours. SQL is recognised here, but its reader
+lives in `nqg.paper` and is loaded for SQL alone.
 """
 
 from __future__ import annotations
@@ -194,33 +194,40 @@ BRACKET_TREES = Decomposition(bracket_atoms, bracket_compounds)
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """How targets are decomposed, their template, and whether a target looks like the language."""
+    """How targets of a language are decomposed, and which template they have."""
 
     name: str
     decomposition: Decomposition
     template: Template
-    is_likely: Callable[[str], bool]
 
 
-BRACKETED = Language(
-    "brackets",
-    BRACKET_TREES,
-    constants_template,
-    is_likely=lambda target: any(bracket in target for bracket in BRACKETS),
-)
+FUNQL = Language("funql", BRACKET_TREES, regex_template(rf"(?<!\S)m[0-9]+(?!\S)|{CONSTANTS}"))
+BRACKETED = Language("brackets", BRACKET_TREES, constants_template)
 TOKENS_LANGUAGE = Language(
-    "tokens",
-    Decomposition(lambda target: Counter(target.split()), neighbours),
-    constants_template,
-    is_likely=lambda target: True,
+    "tokens", Decomposition(lambda target: Counter(target.split()), neighbours), constants_template
 )
-# Where each language is found. A target is taken to be in the first one that it looks like.
 COMPOUND_LANGUAGES = {
-    "funql": "nqg.paper.split_languages:FUNQL",
+    "funql": "nqg.splits.compounds:FUNQL",
     "sql": "nqg.paper.split_languages:SQL",
     "brackets": "nqg.splits.compounds:BRACKETED",
     "tokens": "nqg.splits.compounds:TOKENS_LANGUAGE",
 }
+
+
+def language_name(target: str) -> str:
+    """The name of the language that a target looks like; a query of SPARQL has no `from`.
+
+    >>> language_name("SELECT name FROM head"), language_name("SELECT ?x WHERE { ?x a film }")
+    ('sql', 'brackets')
+    """
+    words = target.lower().split()
+    if target.startswith("answer ( "):
+        return "funql"
+    if words[:1] == ["select"] and "from" in words:
+        return "sql"
+    if any(bracket in target for bracket in BRACKETS):
+        return "brackets"
+    return "tokens"
 
 
 def load_language(name: str) -> Language:
@@ -259,9 +266,6 @@ def likely_language(examples: Sequence[Example]) -> Language:
     """
     if not examples:
         raise SettingsError("there are no examples; a split needs at least 2")
-    languages = list(map(load_language, COMPOUND_LANGUAGES))
-    votes = Counter[str]()
-    for example in examples:
-        likely = next(language for language in languages if language.is_likely(example.target))
-        votes[likely.name] += 1
-    return max(languages, key=lambda language: votes[language.name])
+    votes = Counter(language_name(example.target) for example in examples)
+    # Of languages with equal votes, the first one in the table wins.
+    return load_language(max(COMPOUND_LANGUAGES, key=lambda name: votes[name]))
