@@ -192,9 +192,9 @@ class Report(NamedTuple):
 def measured_answering(model: Path) -> Callable[[Sequence[Any]], Report]:
     import os
 
-    from nqg.cli.parse import AnswerFormat, answering
+    from nqg.cli.parse import ParseOptions, answering
 
-    work = answering(model, "cpu", AnswerFormat())
+    work = answering(ParseOptions(model=model, device="cpu"))
     return lambda part: Report(os.getpid(), len(work(part)), time.process_time(), peak_megabytes())
 
 

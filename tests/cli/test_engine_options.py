@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from nqg import Example, Grammar
-from nqg.cli.terminal import Workforce
+from nqg.cli.terminal import Workers
 from nqg.data.example_files import write_examples
 from nqg.errors import NqgError, SettingsError
 from nqg.inference.parser import WINDOW
@@ -107,12 +107,12 @@ def test_an_unknown_engine_is_refused(model: str) -> None:
 @pytest.mark.parametrize(
     ("engine", "workers", "device", "gpu_here", "expected"),
     [
-        ("local", None, None, False, Workforce(Engine(), None)),
-        ("local", 3, "cpu", False, Workforce(Engine("local", 3), "cpu")),
-        ("ray", 3, None, False, Workforce(Engine("ray", 3), "cpu")),
-        ("ray", None, None, True, Workforce(Engine("ray", None, 1), "cuda")),
-        ("ray", None, "cpu", True, Workforce(Engine("ray"), "cpu")),
-        ("ray://head:1", 8, "cuda", False, Workforce(Engine("ray://head:1", 8, 1), "cuda")),
+        ("local", None, None, False, Workers(Engine(), None)),
+        ("local", 3, "cpu", False, Workers(Engine("local", 3), "cpu")),
+        ("ray", 3, None, False, Workers(Engine("ray", 3), "cpu")),
+        ("ray", None, None, True, Workers(Engine("ray", None, 1), "cuda")),
+        ("ray", None, "cpu", True, Workers(Engine("ray"), "cpu")),
+        ("ray://head:1", 8, "cuda", False, Workers(Engine("ray://head:1", 8, 1), "cuda")),
     ],
 )
 def test_on_ray_every_worker_gets_a_gpu_or_none(
@@ -120,8 +120,8 @@ def test_on_ray_every_worker_gets_a_gpu_or_none(
     workers: int | None,
     device: str | None,
     gpu_here: bool,
-    expected: Workforce,
+    expected: Workers,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: gpu_here)
-    assert Workforce.chosen(engine, workers, device) == expected
+    assert Workers.chosen(engine, workers, device) == expected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
@@ -15,7 +16,7 @@ import pytest
 from typer.testing import Result
 
 from nqg import Example, Grammar, Parser
-from nqg.cli.parse import Sentence, as_they_come, prompted
+from nqg.cli.parse import Sentence, from_stdin, prompted
 from nqg.errors import FormatError, NqgError
 from nqg.inference import parser as parser_module
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
@@ -194,15 +195,14 @@ def test_a_sentence_may_be_longer_than_names_of_files_can_be(model: str) -> None
     assert "abstained: too long" in nqg(model, "walk" + " twice" * 80).stdout
 
 
-def test_an_error_in_a_stream_comes_after_what_came_before_it() -> None:
-    def stream() -> Iterator[int]:
-        yield from (1, 2)
-        raise NqgError("broken")
-
-    parts = as_they_come(stream(), 1)
-    assert [next(parts), next(parts)] == [[1], [2]]
-    with pytest.raises(NqgError, match="broken"):
-        next(parts)
+def test_an_error_in_a_stream_comes_after_what_came_before_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"walk\njump\n\xff\nhop")))
+    chunks = from_stdin()
+    assert next(chunks) == [Sentence("walk"), Sentence("jump")]
+    with pytest.raises(FormatError, match="<stdin>:3"):
+        next(chunks)
 
 
 def test_how_many_lines_are_read_together_does_not_show(

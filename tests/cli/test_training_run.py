@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ import pytest
 from nqg import Parser
 from nqg.data.example import Example
 from nqg.data.example_files import write_examples
-from nqg.errors import MissingExtra
 from nqg.training.records import TrainingStep
 from nqg.training.trainer import Diverged, Trainer
 from training_command import BRIEF, EXAMPLES, RULES, TRIALS, files, nqg
@@ -54,52 +52,6 @@ def interrupted(self: Trainer, batches: Any) -> list[TrainingStep]:
     if self.made == 5:
         raise KeyboardInterrupt
     return STEP(self, batches)
-
-
-def curves(folder: str) -> dict[str, list[tuple[int, float]]]:
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    events = EventAccumulator(folder)
-    events.Reload()
-    return {
-        name: [(event.step, event.value) for event in events.Scalars(name)]
-        for name in events.Tags()["scalars"]
-    }
-
-
-def test_tensorboard_gets_the_curves_also_of_a_training_that_goes_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    words = (
-        *BRIEF,
-        "--dev",
-        "train.tsv",
-        "--set",
-        "training.evaluate_every=3",
-        "--set",
-        "run.tensorboard=runs",
-    )
-    with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "_make", interrupted)
-        nqg("train.tsv", "-o", "mine", *words, "--set", "run.save_every=2")
-    nqg("train.tsv", "-o", "mine", *words, "--set", "run.save_every=2")
-    lines = [json.loads(line) for line in Path("mine/training.jsonl").read_text().splitlines()]
-    found = curves("runs")
-    assert set(found) == {"loss", "learning_rate", "dev/exact_match", "dev/loss"}
-    assert dict(found["loss"]) == pytest.approx({line["step"]: line["loss"] for line in lines})
-    assert [step for step, _ in found["dev/exact_match"]] == [3, 6, 7]
-
-
-def test_tensorboard_that_is_not_installed_is_said_before_any_work(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    with pytest.raises(
-        MissingExtra,
-        match=r"drawing curves with TensorBoard needs .* pip install -c constraints.txt -e '.\[tensorboard\]'",
-    ):
-        nqg("train.tsv", "-o", "mine", *BRIEF, "--set", "run.tensorboard=runs")
-    assert not Path("mine.training").exists()
 
 
 def test_a_loss_that_is_no_number_names_the_last_good_state_and_leaves_it(

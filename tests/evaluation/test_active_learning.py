@@ -14,9 +14,9 @@ from nqg.data.example_files import read_examples
 from nqg.errors import FormatError
 from nqg.evaluation.active_learning import (
     Suggestion,
-    logged,
     nearest_example,
     novelties,
+    read_log_reversed,
     suggested,
     suggestions,
 )
@@ -169,8 +169,8 @@ def test_a_bad_line_of_a_log_is_refused_with_its_place(
 
 def test_a_log_is_read_from_its_end(tmp_path: Path) -> None:
     write_text(tmp_path / "asked.txt.gz", "walk\njump\nrun\n")
-    assert list(logged(tmp_path / "asked.txt.gz")) == ["run", "jump", "walk"]
-    assert list(logged(tmp_path / "asked.txt.gz", 2)) == ["run", "jump"]
+    assert list(read_log_reversed(tmp_path / "asked.txt.gz")) == ["run", "jump", "walk"]
+    assert list(read_log_reversed(tmp_path / "asked.txt.gz", 2)) == ["run", "jump"]
 
 
 def test_of_a_long_log_only_the_end_is_read(parser: Parser, tmp_path: Path) -> None:

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nqg.answers import Answer
-from nqg.data.dataset import Split
 from nqg.data.example import Example, distinct_pairs
 from nqg.errors import SettingsError
 from nqg.evaluation.calibration import (
     GateTrial,
     HeldOut,
-    cross_fitted,
     folds,
     held_out,
-    known_pairs,
     least_confidence,
+    right_derivations,
     trials,
     used_rules,
 )
 from nqg.grammar.grammar import Grammar
-from nqg.model.confidence import LEAST_CONFIDENCE, Evidence
+from nqg.model.confidence import LEAST_CONFIDENCE, Evidence, RulePairs
 from nqg.model.settings import TrainingSettings
 from nqg.pipeline.parser import fit_parser
 from nqg.splits.compounds import likely_language
@@ -141,42 +139,17 @@ def test_where_the_fallback_is_silent_handing_over_changes_nothing() -> None:
     ]
 
 
-def test_what_counts_as_right_is_the_callers_choice() -> None:
-    one = EXAMPLES[0]
-    (trial,) = trials(
-        Memory([], one.target.upper()), Memory([], None), [one], lambda a, b: a.lower() == b.lower()
-    )
-    assert trial.grammar_is_right
-
-
-def test_both_parts_are_fitted_to_what_is_not_held_out_and_judged_on_what_is() -> None:
-    shown: list[list[Example]] = []
-
-    def parser(examples: Sequence[Example]) -> Memory:
-        shown.append(list(examples))
-        return Memory(examples, guess="wrong", probability=0.6)
-
-    def fallback(examples: Sequence[Example]) -> Memory:
-        shown.append(list(examples))
-        return Memory(EXAMPLES[:4], guess=None)
-
-    splits = [Split(train=(0, 1), test=(2, 3)), Split(train=(2, 3), test=(0, 1))]
-    gate = cross_fitted([*EXAMPLES[:4], EXAMPLES[0]], splits, parser, fallback)
-    assert shown == [EXAMPLES[:2], EXAMPLES[:2], EXAMPLES[2:4], EXAMPLES[2:4]]
-    assert gate.calibration is not None
-    assert (gate.calibration.trials, gate.calibration.grammar_first, gate.calibration.gated) == (
-        4,
-        0,
-        4,
-    )
-    assert not gate.accepts(0.6)
-
-
 def test_what_a_parser_knows_of_pairs_does_not_depend_on_how_often_an_example_is_repeated() -> None:
     examples = [Example("jump", "J"), Example("jump twice", "J J"), Example("walk", "W")]
     grammar = Grammar.parse("NT_1 twice ### NT_1 NT_1\njump ### J\nwalk ### W")
     parser = fit_parser(grammar, examples, training=TrainingSettings(steps=1), device="cpu")
-    once, often = (known_pairs(parser, [*examples[:2], *examples[2:] * times]) for times in (1, 9))
+    once, often = (
+        RulePairs.of(
+            right_derivations(parser, [*examples[:2], *examples[2:] * times]),
+            parser.grammar.numbers,
+        )
+        for times in (1, 9)
+    )
     assert once == often
     assert once.rows == ((-1, 0, 0, 1), (-1, 0, 1, 1), (-1, 0, 2, 1), (0, 0, 1, 1))
 

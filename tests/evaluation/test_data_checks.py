@@ -14,7 +14,7 @@ from conftest import PROJECT
 from nqg.data.example import Example
 from nqg.data.example_files import read_examples, write_examples
 from nqg.errors import FormatError
-from nqg.evaluation.data_checks import expected_derivability, flaws, thin_places
+from nqg.evaluation.data_checks import expected_derivability, flaws, singletons
 from nqg.preprocessing.preprocessor import Preprocessor
 from nqg.preprocessing.training_text import fit_text, tokenized
 from nqg.text.brackets import CODE_QUOTES, bracket_error
@@ -75,18 +75,18 @@ def test_a_line_is_a_duplicate_or_a_contradiction_by_what_came_before(
         )
 
 
-def test_thin_places_are_those_of_one_pair_and_no_values() -> None:
+def test_singletons_are_those_of_one_pair_and_no_values() -> None:
     raw = read_examples(HOME)
     text = fit_text(raw)
-    thin = thin_places(raw, text)
-    assert "brightness" in thin.words
-    assert not any(word.startswith("@") or any(map(str.isdigit, word)) for word in thin.words)
-    assert thin.templates["stop_timer ( )"] == 24
+    thin = singletons(raw, text)
+    assert "brightness" in thin["words"]
+    assert not any(word.startswith("@") or any(map(str.isdigit, word)) for word in thin["words"])
+    assert thin["templates"]["stop_timer ( )"] == 24
 
 
 @given(st.lists(st.sampled_from(["on a", "off a", "on b", "on"]), min_size=1, max_size=6))
 def test_a_thin_word_is_one_that_a_single_pair_has(sentences: list[str]) -> None:
-    thin = thin_places([Example(each, "P") for each in sentences], Preprocessor()).words
+    thin = singletons([Example(each, "P") for each in sentences], Preprocessor())["words"]
     counts = Counter(word for each in set(sentences) for word in each.split())
     first = {
         word: next(n for n, each in enumerate(sentences, 1) if word in each.split())

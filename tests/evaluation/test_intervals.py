@@ -41,12 +41,6 @@ def test_more_examples_narrow_the_interval() -> None:
     assert many.high - many.low < few.high - few.low
 
 
-@pytest.mark.parametrize("counts", [(0, 0), (3, 2), (-1, 2)])
-def test_successes_are_a_part_of_trials(counts: tuple[int, int]) -> None:
-    with pytest.raises(NqgError, match=f"found {counts[0]} of {counts[1]}"):
-        wilson_interval(*counts)
-
-
 @pytest.mark.parametrize(
     "values",
     [[0, 1] * 20, [1, 0, 0, 0] * 15, [-1, 0, 1, 1] * 10, [0.5, 2.25, 7, 1.5, 3] * 4],

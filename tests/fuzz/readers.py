@@ -14,7 +14,7 @@ from fuzz import seeds
 from nqg.data.dataset import read_split, split_text
 from nqg.data.example_files import read_examples, write_examples
 from nqg.data.scan import read_scan_file
-from nqg.evaluation.active_learning import logged
+from nqg.evaluation.active_learning import read_log_reversed
 from nqg.evaluation.prediction_file import PredictionFile
 from nqg.files import read_json
 from nqg.grammar.grammar import Grammar
@@ -221,7 +221,7 @@ READERS: Mapping[str, Reader] = {
     "predictions.jsonl": Reader(
         "predictions.jsonl", PredictionFile.read, _texts(seeds.PREDICTIONS)
     ),
-    "log": Reader("log.jsonl", lambda path: list(logged(path)), _texts(seeds.LOG)),
+    "log": Reader("log.jsonl", lambda path: list(read_log_reversed(path)), _texts(seeds.LOG)),
     "search log": Reader("steps.jsonl", read_search_log, lambda: (seeds.search_log().encode(),)),
     "training steps": Reader("training.jsonl", read_steps, _texts(seeds.TRAINING_STEPS)),
     "answers": Reader(

@@ -1,10 +1,10 @@
-"""`nqg evaluate`: how many examples a model, or another system's predictions, get right, and why not the others."""
+"""`nqg evaluate`: how many examples a model or a file of predictions gets right."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,47 +12,56 @@ import typer
 from rich.table import Table
 
 from nqg.answers import System
-from nqg.cli.options import DatabasePlace, Device, MinConfidence, NoSpellCorrection, Today, command
-from nqg.cli.terminal import checked_device, out, output, progress_bar, report_written, tracked
+from nqg.cli.options import (
+    DatabasePlace,
+    Device,
+    MinConfidence,
+    NoSpellCorrection,
+    Today,
+    argument,
+    command,
+    option,
+)
+from nqg.cli.terminal import (
+    checked_device,
+    new_table,
+    print_results,
+    progress_bar,
+    report_written,
+    tracked,
+)
 from nqg.data.example_files import read_examples, required_examples
 from nqg.errors import counted
 from nqg.evaluation.error_analysis import Breakdown, breakdown
 from nqg.evaluation.evaluation import Evaluation, Judge, judge_named
-from nqg.evaluation.metrics import Scores, expected_calibration_error, percent
+from nqg.evaluation.metrics import expected_calibration_error, percent
 from nqg.evaluation.prediction_file import PredictionFile
 from nqg.extensions import load_extension
 from nqg.files import write_text
-from nqg.preprocessing.preprocessor import Preprocessor
 
 if TYPE_CHECKING:
     from nqg.inference.parser import Parser
 
 LACKS_SHOWN = 10
-MOST_ROWS = 100_000  # of a result, when results are compared
-SHOWN = ("accuracy", "coverage", "precision")
+# The most rows of a result when results are compared.
+MOST_ROWS = 100_000
+FIGURES = ("accuracy", "coverage", "precision")
 
 PATHS_METAVAR = "[MODEL] TEST"
 OTHER_SYSTEMS = "Other systems"
 DETAILS = "Single predictions and causes of errors"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class EvaluateOptions:
     """What is measured, on which examples, and what is told of it."""
 
     paths: Annotated[
         list[Path],
-        typer.Argument(
-            metavar=PATHS_METAVAR,
-            help="A folder that `nqg train` wrote, and examples to try it on.",
-            show_default=False,
-        ),
+        argument(PATHS_METAVAR, "A folder that `nqg train` wrote, and examples to try it on."),
     ]
     metric: Annotated[
-        str,
-        typer.Option(
-            "--metric", metavar="NAME", help="What counts as correct: exact, spider or denotation."
-        ),
+        str, option("--metric", "NAME", "What counts as correct: exact, spider or denotation.")
     ] = "exact"
     database: DatabasePlace = None
     no_spell_correction: NoSpellCorrection = False
@@ -61,47 +70,42 @@ class EvaluateOptions:
     device: Device = None
     score: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--score",
-            metavar="FILE",
-            help="Score these predictions, .tsv or .jsonl, instead of a model's.",
-            rich_help_panel=OTHER_SYSTEMS,
+            "FILE",
+            "Score these predictions, .tsv or .jsonl, instead of a model's.",
+            OTHER_SYSTEMS,
         ),
     ] = None
     fallback: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--fallback",
-            metavar="FILE",
-            help="Predictions of another system, used where the first one abstains.",
-            rich_help_panel=OTHER_SYSTEMS,
+            "FILE",
+            "Predictions of another system, used where the first one abstains.",
+            OTHER_SYSTEMS,
         ),
     ] = None
     breakdown: Annotated[
-        bool,
-        typer.Option(
-            "--breakdown",
-            metavar="",
-            help="Explain why predictions are wrong or missing.",
-            rich_help_panel=DETAILS,
-        ),
+        bool, option("--breakdown", "", "Explain why predictions are wrong or missing.", DETAILS)
     ] = False
     data: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--data",
-            metavar="FILE",
-            help="Training examples, to explain errors of systems without a grammar.",
-            rich_help_panel=DETAILS,
+            "FILE",
+            "Training examples, to explain errors of systems without a grammar.",
+            DETAILS,
         ),
     ] = None
     write_predictions: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--write-predictions",
-            metavar="FILE",
-            help="Write every prediction to this file, one line of JSON each; with --breakdown, causes of errors, too.",
-            rich_help_panel=DETAILS,
+            "FILE",
+            "Write every prediction to this file, one line of JSON each; with --breakdown, "
+            "causes of errors, too.",
+            DETAILS,
         ),
     ] = None
 
@@ -120,6 +124,7 @@ def evaluate(options: EvaluateOptions) -> None:
     `denotation` need files of Spider and GeoQuery. With --database, another table
     shows execution accuracy: queries that give the rows of the reference.
     """
+    # Read what is measured.
     model, test = _model_and_test(options)
     with progress_bar() as progress:
         judge = judge_named(options.metric, progress=progress)
@@ -132,170 +137,145 @@ def evaluate(options: EvaluateOptions) -> None:
         raise typer.BadParameter(f"{reason}; name the training examples", param_hint="--data")
     database = None
     if options.database:
-        database = load_extension("nqg.sql.database:Database").open(
-            options.database, most_rows=MOST_ROWS
-        )
+        open_database = load_extension("nqg.sql.database:Database").open
+        database = open_database(options.database, most_rows=MOST_ROWS)
         system = load_extension("nqg.sql.execution:Executed")(system, database)
 
     # Ask the system, and judge what it answers.
-    answers = tracked(
-        system.answers(example.source for example in examples), "answering", len(examples)
-    )
-    evaluation = Evaluation(judge, examples, list(answers))
-    by_rows = None
+    answers = system.answers(example.source for example in examples)
+    evaluation = Evaluation(judge, examples, list(tracked(answers, "answering", len(examples))))
+    values = {"metric": options.metric, **evaluation.to_dict()}
+    texts = _score_texts(evaluation)
     if database:
         same_rows: Judge = load_extension("nqg.sql.execution:ExecutionJudge")(database)
         by_rows = Evaluation(same_rows, examples, evaluation.answers)
+        values["execution"] = by_rows.to_dict()["systems"]
+        texts += ["\nright if the rows are the same:", _table(by_rows)]
     causes = None
     if options.breakdown:
         train = read_examples(options.data) if options.data else []
-        grammar, text = (parser.grammar, parser.model.text) if parser else (None, Preprocessor())
-        causes = breakdown(
-            examples, evaluation.answers, train=train, grammar=grammar, judge=judge, text=text
-        )
-
-    # Tell what came of it.
-    if output.as_json:
-        values = {"metric": options.metric, **evaluation.to_dict()}
-        if by_rows:
-            values["execution"] = by_rows.to_dict()["systems"]
-        if causes:
-            values |= _causes_to_dict(causes)
-        out.print_json(data=values)
-    else:
-        _print_scores(evaluation)
-        if by_rows:
-            out.print("\nright if the rows are the same:")
-            out.print(_table(by_rows))
-        if causes:
-            _print_causes(causes)
+        explain = partial(breakdown, examples, evaluation.answers, train=train, judge=judge)
+        causes = explain(grammar=parser.grammar, text=parser.model.text) if parser else explain()
+        values |= _causes_to_dict(causes)
+        texts += _cause_texts(causes)
+    print_results(values, *texts)
     if options.write_predictions:
         _write_predictions(options.write_predictions, evaluation, causes)
 
 
-def _model_and_test(options: EvaluateOptions) -> tuple[Path | None, Path]:
-    """The folder of the model, unless predictions of a file are scored, and the file of examples."""
-    paths = options.paths
-    if options.score:
-        if len(paths) != 1:
-            reason = f"expected TEST alone beside --score, found {counted(len(paths), 'path')}"
-            raise typer.BadParameter(reason, param_hint=PATHS_METAVAR)
-        return None, paths[0]
-    if len(paths) != 2:
-        reason = f"expected MODEL and TEST, found {counted(len(paths), 'path')}"
-        raise typer.BadParameter(reason, param_hint=PATHS_METAVAR)
-    return paths[0], paths[1]
+def _model_and_test(options: EvaluateOptions) -> tuple[Path, Path]:
+    """The folder of the model, which --score replaces, and the file of examples."""
+    if len(options.paths) == (1 if options.score else 2):
+        return options.paths[0], options.paths[-1]
+    expected = "TEST alone beside --score" if options.score else "MODEL and TEST"
+    reason = f"expected {expected}, found {counted(len(options.paths), 'path')}"
+    raise typer.BadParameter(reason, param_hint=PATHS_METAVAR)
 
 
-def _system(model: Path | None, options: EvaluateOptions) -> tuple[System, Parser | None]:
-    """A model or a file of predictions, perhaps with a fallback; its parser, which may be all that it is."""
+def _system(model: Path, options: EvaluateOptions) -> tuple[System, Parser | None]:
+    """A model or a file of predictions, perhaps with a fallback, and the parser in it, if any."""
     device = checked_device(options.device)
-    files = [path for path in (options.score, options.fallback) if path]
-    predictions = [PredictionFile.read(path, refuses_unknown=True) for path in files]
-    if model is None and len(files) == 1:
-        return predictions[0], None
+    # Files of predictions must have one for every example.
+    scored, fallback = (
+        path and PredictionFile.read(path, refuses_unknown=True)
+        for path in (options.score, options.fallback)
+    )
+    if scored and not fallback:
+        return scored, None
+    # These load PyTorch.
     from nqg.inference.decoding import DecodeOptions
-    from nqg.inference.hybrid import Hybrid, load  # which load PyTorch
+    from nqg.inference.hybrid import Hybrid, load
     from nqg.inference.parser import Parser
 
     decoding = DecodeOptions(
         exact=options.no_spell_correction,
         least_confidence=options.min_confidence,
-        today=options.today.date() if options.today else None,
+        today=options.today and options.today.date(),
     )
     system: System
-    if model and not files:
+    first: System
+    if fallback:
+        first = scored or Parser.load(model, device).with_options(decoding)
+        system = Hybrid(first, fallback, asks_both=True, fallback_name=fallback.path.name)
+    else:
         loaded = load(model, device)
         first = loaded.parser if isinstance(loaded, Hybrid) else loaded
-        if isinstance(first, Parser):
-            decoding = replace(decoding, today=decoding.today or first.model.text.slots.today)
+        if isinstance(first, Parser) and decoding.today is None:
+            decoding = replace(decoding, today=first.model.text.slots.today)
         system = loaded.with_options(decoding)
         if isinstance(system, Hybrid):
             system = replace(system, asks_both=True)
-    else:
-        first = Parser.load(model, device).with_options(decoding) if model else predictions[0]
-        system = Hybrid(first, predictions[-1], asks_both=True, fallback_name=files[-1].name)
     parser = system.parser if isinstance(system, Hybrid) else system
     return system, parser if isinstance(parser, Parser) else None
 
 
 def _write_predictions(path: Path, evaluation: Evaluation, causes: Breakdown | None) -> None:
-    """Write a line of JSON for every prediction; that of an error has its causes, where they are known."""
-    findings = (
-        {id(finding.example): finding.to_dict() for finding in causes.findings} if causes else {}
-    )
+    """Write a line of JSON for every prediction; errors have their causes, where they are known."""
+    # Examples may be equal, so that findings belong to objects.
+    findings = {}
+    if causes:
+        findings = {id(finding.example): finding.to_dict() for finding in causes.findings}
     lines = []
-    for example, values in zip(evaluation.examples, evaluation.lines(), strict=True):
+    for example, values in zip(evaluation.examples, evaluation.lines()):
         line = json.dumps(values | findings.get(id(example), {}), ensure_ascii=False)
         lines.append(f"{line}\n")
     write_text(path, "".join(lines))
     report_written(path)
 
 
-def _table(found: Evaluation) -> Table:
-    table = Table(counted(len(found.examples), "example"), *SHOWN, box=None, pad_edge=False)
-    for name, scores in found.systems.items():
-        table.add_row(name, *_cells(scores))
+def _table(evaluation: Evaluation) -> Table:
+    table = new_table(counted(len(evaluation.examples), "example"), *FIGURES)
+    for name, scores in evaluation.systems.items():
+        cells = []
+        for figure, interval in scores.intervals().items():
+            cell = percent(getattr(scores, figure))
+            cells.append(f"{cell} ({interval})" if interval else cell)
+        table.add_row(name, *cells)
     return table
 
 
-def _print_scores(found: Evaluation) -> None:
-    out.print(_table(found))
-    if found.gain:
-        out.print(f"\ntogether they are above the second alone by {found.gain} points of accuracy")
-    if bins := found.reliability():
-        shown = Table("confidence", "answers", "right", box=None, pad_edge=False)
-        for bin_ in bins:
-            shown.add_row(percent(bin_.confidence), f"{bin_.answers:,}", percent(bin_.precision))
-        errors = map(expected_calibration_error, (bins, found.reliability(adaptive=True)))
-        out.print()
-        out.print(shown)
-        out.print(
-            "expected calibration error {:.3f}, with bins of equal size {:.3f}".format(*errors)
-        )
-    if found.report:
-        for header, rows in found.report.tables():
-            table = Table(*header, box=None, pad_edge=False)
-            for row in rows:
-                table.add_row(*row)
-            out.print()
-            out.print(table)
+def _score_texts(evaluation: Evaluation) -> list[Any]:
+    texts: list[Any] = [_table(evaluation)]
+    if evaluation.gain:
+        points = f"{evaluation.gain} points of accuracy"
+        texts.append(f"\ntogether they are above the second alone by {points}")
+    bins = evaluation.reliability()
+    if bins:
+        table = new_table("confidence", "answers", "right")
+        for row in bins:
+            table.add_row(percent(row.confidence), f"{row.answers:,}", percent(row.precision))
+        error = expected_calibration_error(bins)
+        adaptive = expected_calibration_error(evaluation.reliability(adaptive=True))
+        with_equal_bins = f"with bins of equal size {adaptive:.3f}"
+        texts += ["", table, f"expected calibration error {error:.3f}, {with_equal_bins}"]
+    if evaluation.report:
+        for header, rows in evaluation.report.tables():
+            table = new_table(*header)
+            for cells in rows:
+                table.add_row(*cells)
+            texts += ["", table]
+    return texts
 
 
-def _cells(scores: Scores) -> Iterator[str]:
-    for name in SHOWN:
-        interval = scores.intervals()[name]
-        yield percent(getattr(scores, name)) + (f" ({interval})" if interval else "")
-
-
-def _print_causes(causes: Breakdown) -> None:
-    table = Table(
-        "of", "cause", "errors", "share", "holds for", "for example", box=None, pad_edge=False
-    )
-    for line in causes.table():
-        example = f"{line.example.example.source}: {line.example.detail}"
-        table.add_row(
-            line.by, line.cause, f"{line.errors:,}", percent(line.share), f"{line.holds:,}", example
-        )
-    out.print()
-    out.print(table if causes.findings else "no prediction is wrong or missing")
-    lacks = [f"{each.what} ({each.sentences:,})" for each in causes.lacks()[:LACKS_SHOWN]]
+def _cause_texts(causes: Breakdown) -> list[Any]:
+    if not causes.findings:
+        return ["", "no prediction is wrong or missing"]
+    table = new_table("of", "cause", "errors", "share", "holds for", "for example")
+    for row in causes.table():
+        example = f"{row.example.example.source}: {row.example.detail}"
+        counts = f"{row.errors:,}", percent(row.share), f"{row.holds:,}"
+        table.add_row(row.by, row.cause, *counts, example)
+    texts: list[Any] = ["", table]
+    lacks = [f"{item} ({sentences:,})" for item, sentences in causes.lacks().items()]
     if lacks:
-        out.print(f"\nthe grammar lacks, by the sentences that need it: {', '.join(lacks)}")
+        needed = ", ".join(lacks[:LACKS_SHOWN])
+        texts.append(f"\nthe grammar lacks, by the sentences that need it: {needed}")
+    return texts
 
 
 def _causes_to_dict(causes: Breakdown) -> dict[str, Any]:
-    lines = [
-        {
-            "by": line.by,
-            "cause": line.cause.name.lower(),
-            "errors": line.errors,
-            "holds_for": line.holds,
-        }
-        for line in causes.table()
-    ]
-    return {
-        "asked": dict(causes.asked),
-        "causes": lines,
-        "lacks": {each.what: each.sentences for each in causes.lacks()},
-    }
+    rows = []
+    for row in causes.table():
+        cause = row.cause.name.lower()
+        rows.append({"by": row.by, "cause": cause, "errors": row.errors, "holds_for": row.holds})
+    return {"asked": causes.asked, "causes": rows, "lacks": causes.lacks()}

@@ -1,4 +1,4 @@
-"""`nqg`: the table of commands, each imported when it runs; errors become one line and an exit code."""
+"""`nqg`: the table of commands, each imported when it runs; errors become one line."""
 
 from __future__ import annotations
 
@@ -8,185 +8,113 @@ import shutil
 import sys
 import time
 import traceback
-from collections.abc import Sequence
 from io import TextIOWrapper
-from typing import Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from nqg import __version__
+from nqg.cli.options import option
 from nqg.cli.terminal import complain, detail, details, err, interruptible, output
 from nqg.errors import FAILED, NqgError
 from nqg.extensions import load_extension
 
-WIDEST = 100  # columns of a help page; longer lines are hard to read
-ANYWHERE = (
-    "-q",
-    "--quiet",
-    "-v",
-    "--verbose",
-    "--json",
-)  # options that may also stand behind the command
+# The most columns of a help page; longer lines are hard to read.
+WIDEST = 100
+# Options that may also stand behind the command.
+ANYWHERE = ("-q", "--quiet", "-v", "--verbose", "--json")
 EPILOG = "--json prints results as JSON, -q no notes, -v more of them; see `nqg --help`."
 NO_JSON = ("demo", "plot", "sample", "serve")
 
-RENAMED = {
-    "audit": "check-split",
-    "check": "check-data",
-    "verify": "check-model",
-    "inspect": "show-grammar",
-}
-RENAMED_OPTIONS = {
-    "--dataset": "--data",
-    "--errors": "--write-predictions, with --breakdown",
-    "--exact": "--no-spell-correction",
-    "--examples": "--data",
-    "--held-out": "--dev",
-    "--html": "-o FILE.html",
-    "--keep-going": "--set types.skip_illegal=true",
-    "--least-confidence": "--min-confidence",
-    "--least-precision": "--set confidence.min_precision=P",
-    "--like": "--preset",
-    "--markdown": "-o FILE.md",
-    "--mirror": "the variable NQG_DATA_MIRROR",
-    "--name": "--allowed-host",
-    "--number": "--count",
-    "--predictions": "--write-predictions",
-    "--plot": "`nqg plot FILE -o PICTURE`",
-    "--predictions-from": "--score",
-    "--seq2seq-batch-size": "--set fine_tuning.batch_size=N",
-    "--seq2seq-steps": "--set fine_tuning.steps=N",
-    "--trace": "--log",
-    "--train": "--data",
-    "--untyped": "--set model.typed=false of `nqg train`",
-}
-# Options that are settings now, by command and by the table of the setting.
-SETTINGS: dict[str, dict[str, tuple[str, ...]]] = {
-    "train": {
-        "text.": ("casing", "programs", "sentences", "today"),
-        "training.": (
-            *("batch-size", "clip", "evaluate-every", "learned", "learning-rate", "patience"),
-            *("precision", "warm-up", "weight-decay"),
-        ),
-        "confidence.": ("folds", "hold-out"),
-        "run.": ("save-every", "tensorboard"),
-    },
-    "induce": {
-        "induction.": (
-            *(
-                "balanced",
-                "bare-targets",
-                "data-weight",
-                "factoring",
-                "fitted",
-                "frame",
-                "identity-rules",
-            ),
-            *(
-                "lexical",
-                "minimum-gain",
-                "non-terminal-bits",
-                "pruning",
-                "repeated-targets",
-                "returning",
-            ),
-            *("sample", "shortest", "stages", "terminal-bits"),
-        ),
-    },
-    "split": {"": ("max-atom-divergence", "method", "moves", "restarts", "seconds", "tolerance")},
-    "sample": {"": ("depth", "explore", "per-target", "smoothing")},
-}
-
-
-class Listed(NamedTuple):
-    """A command that is not loaded yet; its module holds a function, or a group of commands, of its name.
-
-    In the name of a function, an underscore stands for a hyphen.
-    """
-
-    module: str
-    panel: str
-    help: str
-
-
+# Every command with its module, its panel and the first line of its help, so that the list of
+# commands imports none of them. The module has a function or a Typer app of the command's name, in
+# which an underscore stands for a hyphen.
 COMMANDS = {
-    "demo": Listed(
+    "demo": (
         "project_commands",
         "Start here",
         "Learn SCAN's short commands and parse its long ones; offline, in seconds.",
     ),
-    "init": Listed(
+    "init": (
         "project_commands",
         "Start here",
         "Create a starter project: example pairs, settings, next commands.",
     ),
-    "data": Listed(
-        "nqg.paper.data_command", "Data", "List and prepare the datasets that nqg knows by name."
+    "data": (
+        "nqg.paper.data_command",
+        "Data",
+        "List and prepare the datasets that nqg knows by name.",
     ),
-    "split": Listed(
-        "split", "Data", "Divide a dataset into train and test: random, length, template or tmcd."
+    "split": (
+        "split",
+        "Data",
+        "Divide a dataset into train and test: random, length, template or tmcd.",
     ),
-    "check-split": Listed(
+    "check-split": (
         "split",
         "Data",
         "Measure splits: sizes, unseen atoms, divergences, shared templates, lengths.",
     ),
-    "check-data": Listed(
+    "check-data": (
         "project_commands",
         "Data",
         "Check training data: faults with their lines, and what to expect of it.",
     ),
-    "induce": Listed(
-        "induce", "Learn", "Learn the smallest grammar that explains pairs of strings."
-    ),
-    "types": Listed(
+    "induce": ("induce", "Learn", "Learn the smallest grammar that explains pairs of strings."),
+    "types": (
         "grammar_commands",
         "Learn",
         "Infer a grammar of the programs in a dataset, or hold one against them.",
     ),
-    "show-grammar": Listed(
+    "show-grammar": (
         "grammar_commands",
         "Learn",
         "Show what a grammar is made of and how well it fits a dataset.",
     ),
-    "sample": Listed(
-        "grammar_commands", "Learn", "Draw pairs of sentences and programs from a grammar."
+    "sample": ("grammar_commands", "Learn", "Draw pairs of sentences and programs from a grammar."),
+    "train": (
+        "train",
+        "Learn",
+        "Train a parser: a grammar, and a model that ranks its derivations.",
     ),
-    "train": Listed(
-        "train", "Learn", "Train a parser: a grammar, and a model that ranks its derivations."
+    "rule": (
+        "grammar_commands",
+        "Learn",
+        "Add rules written by hand to a model, list and remove them.",
     ),
-    "rule": Listed(
-        "grammar_commands", "Learn", "Add rules written by hand to a model, list and remove them."
+    "parse": ("parse", "Use", "Turn sentences into programs with a trained model."),
+    "evaluate": (
+        "evaluate",
+        "Use",
+        "Measure how many examples a model answers, and how many correctly.",
     ),
-    "parse": Listed("parse", "Use", "Turn sentences into programs with a trained model."),
-    "evaluate": Listed(
-        "evaluate", "Use", "Measure how many examples a model answers, and how many correctly."
+    "serve": (
+        "nqg.web.serve",
+        "Use",
+        "Serve a trained model: a web page to try it, and a JSON API.",
     ),
-    "serve": Listed(
-        "nqg.web.serve", "Use", "Serve a trained model: a web page to try it, and a JSON API."
-    ),
-    "suggest": Listed(
+    "suggest": (
         "project_commands",
         "Use",
         "Suggest which sentences to annotate next: those that would teach most.",
     ),
-    "check-model": Listed(
+    "check-model": (
         "project_commands",
         "Use",
         "Check that a model folder is whole, and print what it promises and its digest.",
     ),
-    "reproduce": Listed(
+    "reproduce": (
         "nqg.paper.reproduce_command",
         "Experiments",
         "Run recipes and compare the results with the paper's.",
     ),
-    "plot": Listed(
+    "plot": (
         "nqg.paper.plots",
         "Experiments",
         "Draw what another command wrote: a training, a search, splits, errors.",
     ),
-    "report": Listed(
+    "report": (
         "nqg.paper.reproduce_command",
         "Experiments",
         "Print the paper's tables with our results beside the paper's.",
@@ -195,21 +123,24 @@ COMMANDS = {
 
 
 def load_command(name: str) -> Any:
-    gc.disable()  # imports make no garbage, and looking for some takes a seventh of the time of `nqg parse`
+    """The command of a name, as Click knows it."""
+    # Imports leave no garbage, and collecting it takes a seventh of the time of `nqg parse`.
+    gc.disable()
     try:
-        module = COMMANDS[name].module
-        path = module if "." in module else f"nqg.cli.{module}"
-        found = load_extension(f"{path}:{name.replace('-', '_')}")
+        module, _, _ = COMMANDS[name]
+        if "." not in module:
+            module = f"nqg.cli.{module}"
+        function = load_extension(f"{module}:{name.replace('-', '_')}")
     finally:
         gc.freeze()
         gc.enable()
-    if not isinstance(found, typer.Typer):
-        app = typer.Typer(
-            add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich"
-        )
-        app.command(name, epilog=EPILOG)(found)
-        found = app
-    return typer.main.get_command(found)
+    if isinstance(function, typer.Typer):
+        return typer.main.get_command(function)
+    alone = typer.Typer(
+        add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich"
+    )
+    alone.command(name, epilog=EPILOG)(function)
+    return typer.main.get_command(alone)
 
 
 class LazyCommands(TyperGroup):
@@ -217,51 +148,24 @@ class LazyCommands(TyperGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        for name, entry in COMMANDS.items():
-            self.add_command(TyperCommand(name, help=entry.help, rich_help_panel=entry.panel))
+        for name, (_, panel, text) in COMMANDS.items():
+            self.add_command(TyperCommand(name, help=text, rich_help_panel=panel))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         return super().parse_args(ctx, hoisted(args))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args[0] in RENAMED:
-            ctx.fail(f"`nqg {args[0]}` is now `nqg {RENAMED[args[0]]}`")
         name, listed, rest = super().resolve_command(ctx, args)
-        if listed is None:  # completion of a name that is not whole yet
+        # A shell may complete a name that is not whole yet.
+        if listed is None:
             return name, listed, rest
-        command = load_command(args[0])
-        check_renamed(ctx, command, rest)
         if ctx.params.get("as_json") and args[0] in NO_JSON:
             ctx.fail(f"`nqg {args[0]}` has no results to print as JSON; omit --json")
-        return name, command, rest
+        return name, load_command(args[0]), rest
 
     def invoke(self, ctx: Any) -> Any:
         with interruptible():
             return super().invoke(ctx)
-
-
-def options_of(command: Any) -> set[str]:
-    """The options of a command, or of all commands of a group."""
-    options = {
-        option for param in command.params for option in (*param.opts, *param.secondary_opts)
-    }
-    for method in getattr(command, "commands", {}).values():
-        options |= options_of(method)
-    return options
-
-
-def check_renamed(ctx: Any, command: Any, words: Sequence[str]) -> None:
-    """Refuse options by their old names with the new ones."""
-    known = options_of(command)
-    for word in before_dashes(words):
-        option = word.partition("=")[0]
-        if option in known or not option.startswith("--"):
-            continue
-        if option in RENAMED_OPTIONS:
-            ctx.fail(f"{option} is now {RENAMED_OPTIONS[option]}")
-        for table, names in SETTINGS.get(command.name, {}).items():
-            if option[2:] in names:
-                ctx.fail(f"{option} VALUE is now --set {table}{option[2:].replace('-', '_')}=VALUE")
 
 
 app = typer.Typer(
@@ -280,28 +184,27 @@ def print_version(wanted: bool) -> None:
         raise typer.Exit(0)
 
 
+Verbose = Annotated[
+    bool,
+    option(
+        "-v --verbose",
+        "",
+        "Print more on stderr: settings, time, the traceback of an error.",
+    ),
+]
+Version = Annotated[
+    bool,
+    option("--version", "", "Print the version and exit.", callback=print_version, is_eager=True),
+]
+
+
 @app.callback()
 def root(
     context: typer.Context,
-    quiet: bool = typer.Option(
-        False, "-q", "--quiet", metavar="", help="Print only results and errors."
-    ),
-    verbose: bool = typer.Option(
-        False,
-        "-v",
-        "--verbose",
-        metavar="",
-        help="Print more on stderr: settings, time, the traceback of an error.",
-    ),
-    as_json: bool = typer.Option(False, "--json", metavar="", help="Print results as JSON."),
-    version: bool = typer.Option(
-        False,
-        "--version",
-        metavar="",
-        callback=print_version,
-        is_eager=True,
-        help="Print the version and exit.",
-    ),
+    quiet: Annotated[bool, option("-q --quiet", "", "Print only results and errors.")] = False,
+    verbose: Verbose = False,
+    as_json: Annotated[bool, option("--json", "", "Print results as JSON.")] = False,
+    version: Version = False,
 ) -> None:
     """Turn sentences into programs with a grammar learned from pairs of strings.
 
@@ -312,6 +215,7 @@ def root(
     stderr. The exit code is 0 for success, 1 for failure, 2 for misuse, 130 for
     interrupted.
     """
+    # Consoles are shared by all commands of a process.
     err.quiet, details.quiet = quiet, quiet or not verbose
     output.as_json = as_json
     started = time.monotonic()
@@ -323,19 +227,21 @@ def root(
 def main() -> None:
     """Run the command line; a user's mistake is one line on stderr, never a traceback."""
     if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(
-            errors="backslashreplace"
-        )  # an argument in another encoding comes out again somehow
+        # An argument in another encoding is printed somehow.
+        sys.stdout.reconfigure(errors="backslashreplace")
     columns = min(shutil.get_terminal_size((WIDEST, 24)).columns, WIDEST)
-    os.environ.setdefault("TERMINAL_WIDTH", str(columns))  # which Typer's help reads
+    # Typer reads the width of help pages from here.
+    os.environ.setdefault("TERMINAL_WIDTH", str(columns))
     try:
         app(sys.argv[1:])
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output went away, as `| head` does
+        # The reader of our output went away, as `| head` does.
+        sys.stderr.close()
         sys.exit(FAILED)
     except (NqgError, OSError) as error:
         if not details.quiet:
             traceback.print_exc()
+        # Mistakes of a user have their own exit code.
         if isinstance(error, NqgError):
             complain(str(error))
             sys.exit(error.exit_code)
@@ -343,17 +249,12 @@ def main() -> None:
         sys.exit(FAILED)
 
 
-def hoisted(words: Sequence[str]) -> list[str]:
-    """`words` with the options that may stand anywhere before the command, wherever they stood.
+def hoisted(words: list[str]) -> list[str]:
+    """`words` with the options that may stand anywhere before the command; those behind `--` stay.
 
     >>> hoisted(["parse", "models/mine", "walk twice", "-q"])
     ['-q', 'parse', 'models/mine', 'walk twice']
     """
-    options = [word for word in before_dashes(words) if word in ANYWHERE]
-    others = [word for word in before_dashes(words) if word not in ANYWHERE]
-    return [*options, *others, *words[len(options) + len(others) :]]
-
-
-def before_dashes(words: Sequence[str]) -> Sequence[str]:
-    """The words that can be options: those before `--`."""
-    return words[: words.index("--")] if "--" in words else words
+    end = words.index("--") if "--" in words else len(words)
+    before = sorted(words[:end], key=lambda word: word not in ANYWHERE)
+    return before + words[end:]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -14,16 +14,26 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from nqg.answers import exact_match
-from nqg.cli.options import Device, Model, SettingsFile, TrainFile, command
-from nqg.cli.terminal import checked_device, err, make_folder, out, output, report_written, tracked
+from nqg.cli import terminal
+from nqg.cli.options import Device, Model, SettingsFile, TrainFile, argument, option
+from nqg.cli.terminal import (
+    checked_device,
+    err,
+    make_folder,
+    new_table,
+    out,
+    print_results,
+    report_written,
+    tracked,
+)
 from nqg.cli.training_display import TrainingDisplay
 from nqg.data.example import Example
 from nqg.data.example_files import required_examples
 from nqg.data.scan import length_split, scan_examples
 from nqg.errors import FAILED, NqgError, SettingsError, counted
-from nqg.evaluation.active_learning import Suggestion, suggested
-from nqg.evaluation.data_checks import SERIOUS, Flaw, expected_derivability, flaws, thin_places
+from nqg.evaluation.active_learning import suggested
+from nqg.evaluation.data_checks import SERIOUS, expected_derivability, flaws, singletons
+from nqg.evaluation.metrics import score
 from nqg.files import write_text
 from nqg.induction.search_log import StepRecord
 from nqg.induction.settings import InductionSettings
@@ -39,6 +49,7 @@ from nqg.pipeline.train import train as train_system
 from nqg.preprocessing.training_text import fit_text, tokenized
 from nqg.run_config import DataFingerprint
 
+FEW_DERIVABLE = "show each construction two or three times, with different words: docs/your-data.md"
 DEMO_SENTENCE = "walk twice after jump around left thrice"
 NEXT = """
 What next?
@@ -48,10 +59,11 @@ What next?
   nqg --help                                   everything else
 """
 STARTER_FILES = ("README.md", "nqg.toml", "test.tsv", "train.tsv")
-SHOWN_FLAWS = 20  # where people read
-SHOWN_RARE = 10
-# What one line alone shows, by the field of `thin_places`: what it is, and what holds it.
-RARE = {
+# People are shown so many flaws, and so many words of one line.
+SHOWN_FLAWS = 20
+SHOWN_SINGLETONS = 10
+# What one line alone shows, by the key of `singletons`: what it is, and what holds it.
+SINGLETONS = {
     "words": ("word", "sentence"),
     "program_words": ("word", "program"),
     "templates": ("construction", "program"),
@@ -70,15 +82,11 @@ def demo() -> None:
     examples = scan_examples()
     parts = length_split(examples).parts(examples)
     threads = torch.get_num_threads()
-    torch.set_num_threads(
-        1
-    )  # so small a model gains little from more, and loses much on a busy machine
+    # So small a model gains little from more threads, and loses much on a busy machine.
+    torch.set_num_threads(1)
+    training = TrainingSettings(steps=128, batch_size=128, learned=0.0, warm_up=32)
     try:
-        lesson(
-            parts.train,
-            parts.test,
-            TrainingSettings(steps=128, batch_size=128, learned=0.0, warm_up=32),
-        )
+        lesson(parts.train, parts.test, training)
     finally:
         torch.set_num_threads(threads)
     _say(f"\nAll of this took {time.monotonic() - started:.0f} seconds.")
@@ -88,34 +96,38 @@ def demo() -> None:
 def lesson(train: Sequence[Example], test: Sequence[Example], training: TrainingSettings) -> None:
     """Induce a grammar from some commands of SCAN, train a parser with it, and try it on others."""
     _say(
-        f"SCAN, length split: {len(train):,} commands to learn from, {len(test):,} longer ones to test on.\n"
+        f"SCAN, length split: {len(train):,} commands to learn from, "
+        f"{len(test):,} longer ones to test on.\n"
     )
+    # Induce a grammar.
     records: list[StepRecord] = []
     with TrainingDisplay() as display:
-        run = Run(listener=display)
-        grammar = search_grammar(
-            train, InductionSettings.named("scan"), run=run, on_step=records.append
-        ).grammar
+        induction = InductionSettings.named("scan")
+        induced = search_grammar(
+            train, induction, run=Run(listener=display), on_step=records.append
+        )
     out.print(_search_table(records))
-    _say(f"\n{len(grammar)} rules are left:\n")
-    for rule in grammar:
+    _say(f"\n{len(induced.grammar)} rules are left:\n")
+    for rule in induced.grammar:
         _say(f"  {_arrowed(str(rule))}")
+    # Train a parser that ranks its derivations.
     settings = TrainSettings(
         types=TypeSettings(target_grammar=NONE),
         training=training,
         confidence=ConfidenceSettings(folds=0),
     )
     with TrainingDisplay() as display:
-        parser = train_system(train, settings=settings, grammar=grammar, listener=display)
-    assert isinstance(parser, Parser), "there is no fallback"
+        parser = train_system(train, settings=settings, grammar=induced.grammar, listener=display)
     _say(f"\nA parser learned in {training.steps} steps which of their derivations to prefer.")
-    answers = tracked(parser.answers(example.source for example in test), "parsing", len(test))
-    right = sum(
-        exact_match(answer.target, example.target)
-        for answer, example in zip(answers, test, strict=True)
+    # Try it on longer commands.
+    answers = parser.answers(example.source for example in test)
+    scores = score(
+        [answer.target for answer in tracked(answers, "parsing", len(test))],
+        [example.target for example in test],
     )
     _say(
-        f"It gets {right:,} of the {len(test):,} longer commands right ({right / len(test):.1%}), such as this one:\n"
+        f"It gets {scores.right:,} of the {len(test):,} longer commands right "
+        f"({scores.accuracy:.1%}), such as this one:\n"
     )
     reading = parser.parse(DEMO_SENTENCE).reading
     assert reading is not None, "every grammar of SCAN derives the demo's sentence"
@@ -125,19 +137,19 @@ def lesson(train: Sequence[Example], test: Sequence[Example], training: Training
 
 def _search_table(records: Sequence[StepRecord]) -> Table:
     """The beginning of a search, the steps whose number is a power of two, and the last."""
-    table = Table("step", "rules", "bits", "new rule", box=None, pad_edge=False)
+    table = new_table("step", "rules", "bits", "new rule")
     for column in table.columns[:3]:
         column.justify = "right"
     for record in records:
         is_power_of_two = record.step & (record.step - 1) == 0
-        if is_power_of_two or record is records[-1]:
-            added = ", ".join(map(_arrowed, record.added)) or "(one less)"
-            if record.step == 0:
-                added = "(every command is a rule)"
-            text = Text(added, no_wrap=True, overflow="ellipsis")
-            table.add_row(
-                str(record.step), f"{record.rules:,}", f"{record.length.total:,.0f}", text
-            )
+        if not is_power_of_two and record is not records[-1]:
+            continue
+        added = ", ".join(map(_arrowed, record.added)) or "(one less)"
+        if record.step == 0:
+            added = "(every command is a rule)"
+        text = Text(added, no_wrap=True, overflow="ellipsis")
+        bits = f"{record.length.total:,.0f}"
+        table.add_row(str(record.step), f"{record.rules:,}", bits, text)
     return table
 
 
@@ -150,18 +162,7 @@ def _arrowed(rule: str) -> str:
     return rule.replace(" ### ", " → ")
 
 
-@dataclass(frozen=True, kw_only=True)
-class InitOptions:
-    """Where a project begins."""
-
-    folder: Annotated[
-        Path,
-        typer.Argument(metavar="FOLDER", help="A new folder, or an empty one.", show_default=False),
-    ]
-
-
-@command(InitOptions)
-def init(options: InitOptions) -> None:
+def init(folder: Annotated[Path, argument("FOLDER", "A new folder, or an empty one.")]) -> None:
     """Create a starter project: example pairs, settings, next commands.
 
     Example: nqg init mine
@@ -169,54 +170,38 @@ def init(options: InitOptions) -> None:
     The pairs are commands for a home assistant and their programs: 150 for
     training, 60 for testing. Replace them with your own.
     """
-    folder = options.folder
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise NqgError(
-            f"{folder} already exists and is not empty; choose another name for the project"
-        )
+        advice = "choose another name for the project"
+        raise NqgError(f"{folder} already exists and is not empty; {advice}")
     make_folder(folder)
+    starter = resources.files("nqg.data").joinpath("starter")
     for name in STARTER_FILES:
-        write_text(
-            folder / name,
-            resources.files("nqg.data").joinpath("starter", name).read_text(encoding="utf-8"),
-        )
-    if output.as_json:
-        out.print_json(
-            data={"folder": str(folder), "files": list(STARTER_FILES), "commands": commands(folder)}
-        )
-        return
-    out.print(f"wrote {folder} with {', '.join(STARTER_FILES)}; to go on:\n")
-    for line in commands(folder):
-        out.print(f"  {line}")
+        write_text(folder / name, starter.joinpath(name).read_text(encoding="utf-8"))
+    next_commands = commands(folder)
+    values = {"folder": str(folder), "files": STARTER_FILES, "commands": next_commands}
+    wrote = f"wrote {folder} with {', '.join(STARTER_FILES)}; to go on:\n"
+    print_results(values, wrote, *(f"  {line}" for line in next_commands))
 
 
 def commands(folder: Path) -> list[str]:
+    sentence = "could you turn off the lamp in the attic at midnight"
     return [
         f"nqg train {folder}/train.tsv --settings {folder}/nqg.toml -o {folder}/model",
         f"nqg evaluate {folder}/model {folder}/test.tsv --breakdown",
-        f'nqg parse {folder}/model "could you turn off the lamp in the attic at midnight" --explain',
+        f'nqg parse {folder}/model "{sentence}" --explain',
     ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class CheckDataOptions:
-    """Which data is checked, and how thoroughly."""
-
-    data: TrainFile
-    settings: SettingsFile = None
+def check_data(
+    data: TrainFile,
+    settings: SettingsFile = None,
     folds: Annotated[
         int,
-        typer.Option(
-            "--folds",
-            metavar="K",
-            min=0,
-            help="Hold out a K-th each time, and derive it; 0: leave that out.",
+        option(
+            "--folds", "K", "Hold out a K-th each time, and derive it; 0: leave that out.", min=0
         ),
-    ] = 4
-
-
-@command(CheckDataOptions)
-def check_data(options: CheckDataOptions) -> None:
+    ] = 4,
+) -> None:
     """Check training data: faults with their lines, and what to expect of it.
 
     Example: nqg check-data train.tsv
@@ -228,96 +213,77 @@ def check_data(options: CheckDataOptions) -> None:
     new sentences of the same kind. The exit code is 1 where there are faults
     other than duplicates.
     """
-    chosen = TrainSettings.read(options.settings) if options.settings else None
-    raw = required_examples(options.data)
-    text = fit_text(raw, chosen.text, chosen.slots, options.settings) if chosen else fit_text(raw)
+    # Check the lines one by one, and then what they teach together.
+    chosen = TrainSettings.read(settings) if settings else TrainSettings()
+    raw = required_examples(data)
+    text = fit_text(raw, chosen.text, chosen.slots, settings)
     faults = list(flaws(raw, tokenized(raw, text)))
-    rare = asdict(thin_places(raw, text))
-    shares: list[float] = []
-    if options.folds:
-        grammars = expected_derivability(raw, text, options.folds)
+    single = singletons(raw, text)
+    derivable = None
+    if folds:
+        grammars = expected_derivability(raw, text, folds)
         try:
-            shares = list(tracked(grammars, "inducing grammars of folds", options.folds))
-        except SettingsError as error:  # of examples too few, or too much alike
+            shares = list(tracked(grammars, "inducing grammars of folds", folds))
+            derivable = sum(shares) / len(shares)
+        except SettingsError as error:
+            # The examples are too few, or too much alike.
             err.print(f"nothing can be held out: {error}")
-    derivable = sum(shares) / len(shares) if shares else None
-    if output.as_json:
-        listed = [flaw._asdict() for flaw in faults]
-        out.print_json(data={"examples": len(raw), "flaws": listed, **rare, "derivable": derivable})
-    else:
-        _print_faults(options.data, len(raw), faults)
-        _print_rare(rare)
-        if derivable is not None:
-            out.print(
-                f"{100 * derivable:.1f} % of examples are derivable with a grammar of the others"
-            )
-            if derivable < 0.5:
-                out.print(
-                    "show each construction two or three times, with different words: docs/your-data.md"
-                )
+
+    # Tell people the beginning of each list, and programs everything.
+    lines = [f"{data}:{flaw.line}: {flaw}" for flaw in faults[:SHOWN_FLAWS]]
+    if len(faults) > SHOWN_FLAWS:
+        lines.append(f"… and {len(faults) - SHOWN_FLAWS:,} more; --json lists all")
+    lines.append(f"{counted(len(raw), 'example')}, {len(faults):,} with a fault")
+    for kind, first_lines in single.items():
+        items = [f"{item} (line {line})" for item, line in first_lines.items()]
+        if len(items) > SHOWN_SINGLETONS:
+            items[SHOWN_SINGLETONS:] = ["…"]
+        noun, holder = SINGLETONS[kind]
+        if items:
+            count = counted(len(first_lines), noun)
+            lines.append(f"{count} that one {holder} alone has: {', '.join(items)}")
+    if derivable is not None:
+        share = f"{100 * derivable:.1f} % of examples"
+        lines.append(f"{share} are derivable with a grammar of the others")
+        if derivable < 0.5:
+            lines.append(FEW_DERIVABLE)
+    listed = [flaw._asdict() for flaw in faults]
+    values = {"examples": len(raw), "flaws": listed, **single, "derivable": derivable}
+    print_results(values, *lines)
     if any(flaw.kind in SERIOUS for flaw in faults):
         raise typer.Exit(FAILED)
 
 
-def _print_faults(path: Path, examples: int, faults: Sequence[Flaw]) -> None:
-    for flaw in faults[:SHOWN_FLAWS]:
-        out.print(f"{path}:{flaw.line}: {flaw}")
-    if len(faults) > SHOWN_FLAWS:
-        out.print(f"… and {len(faults) - SHOWN_FLAWS:,} more; --json lists all")
-    out.print(f"{counted(examples, 'example')}, {len(faults):,} with a fault")
+LogFile = Annotated[
+    Path,
+    argument("LOG", "Sentences: a line each, or what --log of nqg parse and serve wrote."),
+]
+KnownExamples = Annotated[
+    Path | None,
+    option(
+        "--data",
+        "FILE",
+        "Leave out what these examples have already; guess programs like theirs.",
+    ),
+]
+PairsFile = Annotated[
+    Path | None,
+    option(
+        "-o --output",
+        "FILE.tsv",
+        "Write pairs to correct; a guess has a third column, to be removed with it.",
+    ),
+]
 
 
-def _print_rare(rare: Mapping[str, Mapping[str, int]]) -> None:
-    """What one line alone shows, with the number of that line."""
-    for kind, lines in rare.items():
-        if not lines:
-            continue
-        noun, holder = RARE[kind]
-        shown = [f"{name} (line {line})" for name, line in lines.items()][:SHOWN_RARE]
-        if len(lines) > SHOWN_RARE:
-            shown.append("…")
-        out.print(f"{counted(len(lines), noun)} that one {holder} alone has: {', '.join(shown)}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class SuggestOptions:
-    """Whose sentences are suggested, and how many."""
-
-    model: Model
-    log: Annotated[
-        Path,
-        typer.Argument(
-            metavar="LOG",
-            help="Sentences: a line each, or what --log of nqg parse and serve wrote.",
-            show_default=False,
-        ),
-    ]
-    count: Annotated[
-        int,
-        typer.Option("-n", "--count", metavar="N", min=1, help="How many sentences to suggest."),
-    ] = 20
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            "--data",
-            metavar="FILE",
-            help="Leave out what these examples have already; guess programs like theirs.",
-        ),
-    ] = None
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE.tsv",
-            help="Write pairs to correct; a guess has a third column, to be removed with it.",
-        ),
-    ] = None
-    device: Device = None
-
-
-@command(SuggestOptions)
-def suggest(options: SuggestOptions) -> None:
+def suggest(
+    model: Model,
+    log: LogFile,
+    count: Annotated[int, option("-n --count", "N", "How many sentences to suggest.", min=1)] = 20,
+    data: KnownExamples = None,
+    output: PairsFile = None,
+    device: Device = None,
+) -> None:
     """Suggest which sentences to annotate next: those that would teach most.
 
     Example: nqg suggest models/mine asked.txt -o new.tsv
@@ -329,59 +295,40 @@ def suggest(options: SuggestOptions) -> None:
     training sentence. Add the corrected pairs to the training file, and train
     again: nqg train TRAIN --from MODEL.
     """
-    loaded = load_with_grammar(options.model, checked_device(options.device))
+    loaded = load_with_grammar(model, checked_device(device))
     parser = loaded.parser if isinstance(loaded, Hybrid) else loaded
     if not isinstance(parser, Parser):
-        raise NqgError(
-            f"{options.model}: expected a model with a grammar, whose gaps sentences could fill"
-        )
-    suggestions = suggested(parser, options.log, options.data, options.count)
-    if output.as_json:
-        rows = [
-            asdict(suggestion) | {"nearest": suggestion.nearest and str(suggestion.nearest)}
-            for suggestion in suggestions
-        ]
-        out.print_json(data=rows)
-    elif suggestions:
-        _print_suggestions(suggestions)
-    else:
-        err.print("nothing to suggest: every sentence has an answer that is sure")
-    if options.output:
-        lines = []
-        for suggestion in suggestions:
-            columns = [suggestion.source, suggestion.program or ""]
-            if suggestion.guess_of:
-                columns.append("guess")
-            lines.append("\t".join(columns) + "\n")
-        write_text(options.output, "".join(lines))
-        report_written(options.output)
-
-
-def _print_suggestions(suggestions: Sequence[Suggestion]) -> None:
-    for number, suggestion in enumerate(suggestions, start=1):
-        out.print(f"{number}. {suggestion.source}\n   {suggestion.why}")
+        raise NqgError(f"{model}: expected a model with a grammar, whose gaps sentences could fill")
+    # Rows are for programs, texts for people, pairs for the training file.
+    rows, texts, pairs = [], [], []
+    for number, suggestion in enumerate(suggested(parser, log, data, count), start=1):
+        nearest = suggestion.nearest and str(suggestion.nearest)
+        rows.append(asdict(suggestion) | {"nearest": nearest})
+        texts.append(f"{number}. {suggestion.source}\n   {suggestion.why}")
+        columns = [suggestion.source, suggestion.program or ""]
+        origin = "perhaps"
+        if suggestion.guess_of:
+            origin = f"a guess, that of '{suggestion.guess_of}'"
+            columns.append("guess")
         if suggestion.program:
-            origin = (
-                f"a guess, that of '{suggestion.guess_of}'" if suggestion.guess_of else "perhaps"
-            )
-            out.print(f"   {origin}: {suggestion.program}")
-        if suggestion.nearest:
-            out.print(f"   nearest rule: {suggestion.nearest}")
+            texts.append(f"   {origin}: {suggestion.program}")
+        if nearest:
+            texts.append(f"   nearest rule: {nearest}")
+        pairs.append("\t".join(columns) + "\n")
+    print_results(rows, *texts)
+    if not rows and not terminal.output.as_json:
+        err.print("nothing to suggest: every sentence has an answer that is sure")
+    if output:
+        write_text(output, "".join(pairs))
+        report_written(output)
 
 
-@dataclass(frozen=True, kw_only=True)
-class CheckModelOptions:
-    """Which model is checked, and what it must be."""
-
-    model: Model
+def check_model(
+    model: Model,
     digest: Annotated[
-        str | None,
-        typer.Option("--digest", metavar="SHA256", help="Fail unless this is the model's digest."),
-    ] = None
-
-
-@command(CheckModelOptions)
-def check_model(options: CheckModelOptions) -> None:
+        str | None, option("--digest", "SHA256", "Fail unless this is the model's digest.")
+    ] = None,
+) -> None:
     """Check that a model folder is whole, and print what it promises and its digest.
 
     Example: nqg check-model models/mine
@@ -390,34 +337,34 @@ def check_model(options: CheckModelOptions) -> None:
     score a sentence. The digest covers all files that are read; publish it beside
     the model, and compare it with --digest, here or with `nqg serve`.
     """
-    check_digest(options.model, options.digest)
-    promises = _promises(load(options.model, "cpu")) | {"digest": folder_digest(options.model)}
-    if output.as_json:
-        out.print_json(data=promises)
-        return
-    out.print(
-        f"{options.model} is whole: its files are those that were saved, and it scores a sentence"
-    )
+    check_digest(model, digest)
+    promises = _promises(load(model, "cpu")) | {"digest": folder_digest(model)}
+    lines = [f"{model} is whole: its files are those that were saved, and it scores a sentence"]
     for name, value in promises.items():
-        out.print(f"{name:12} {'not recorded' if value is None else value}")
+        lines.append(f"{name:12} {'not recorded' if value is None else value}")
+    print_results(promises, *lines)
 
 
 def _promises(loaded: Parser | Hybrid | TokenSystem) -> dict[str, Any]:
     if isinstance(loaded, TokenSystem):
         return {"rules": None, "system": cast(Any, loaded.system).settings.model}
     parser = cast(Parser, loaded.parser) if isinstance(loaded, Hybrid) else loaded
+    # Older models record less.
     provenance, calibrator = parser.model.provenance, parser.model.calibrator
     measured = [
-        f"{dict(each.scores)} on {_in_words(each.data)}" for each in provenance.measurements
+        f"{dict(measurement.scores)} on {_in_words(measurement.data)}"
+        for measurement in provenance.measurements
     ]
+    calibrated = None
+    if calibrator:
+        calibrated = f"on {calibrator.trials:,} answers, {calibrator.right:,} of them right"
     return {
         "rules": len(parser.grammar),
         "by hand": len(parser.model.by_hand),
         "fallback": isinstance(loaded, Hybrid),
         "made from": provenance.data and _in_words(provenance.data),
         "measured": measured or None,
-        "calibrated": calibrator
-        and f"on {calibrator.trials:,} answers, {calibrator.right:,} of them right",
+        "calibrated": calibrated,
     }
 
 

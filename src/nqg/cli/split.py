@@ -1,24 +1,24 @@
-"""`nqg split` and `nqg check-split`: divide a dataset into train, test and perhaps dev; measure such a division."""
+"""`nqg split` and `nqg check-split`: divide a dataset into subsets, and measure such a split."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from nqg.cli.options import Setting, changes_option, chosen_settings, command
-from nqg.cli.terminal import make_folder, out, output, progress_bar, report_written
+from nqg.cli.options import argument, changes_option, option
+from nqg.cli.terminal import make_folder, print_results, progress_bar, report_written
 from nqg.data.dataset import Dataset, Split, read_split, write_split
 from nqg.data.example import Example
 from nqg.data.example_files import read_examples, required_examples, write_examples
 from nqg.errors import NqgError
 from nqg.preprocessing.preprocessor import TextSettings
 from nqg.preprocessing.training_text import fit_text, tokenized
+from nqg.settings_reader import changed_settings
 from nqg.splits.audit import audit_text, audits
 from nqg.splits.compounds import COMPOUND_LANGUAGES, language_of
 from nqg.splits.partition import Amount, Side
@@ -40,100 +40,103 @@ METHODS_OF = {
     "by": (SplitMethod.LENGTH,),
     "language": (SplitMethod.TEMPLATE, SplitMethod.TMCD),
     "blank": (SplitMethod.TEMPLATE,),
-    "target_divergence": (SplitMethod.TMCD,),
-    "changes": (SplitMethod.TMCD,),
+    "target-divergence": (SplitMethod.TMCD,),
+    "set": (SplitMethod.TMCD,),
 }
 
 PARTS = "TRAIN TEST [DEV]"
 SEARCH_PANEL = "Search, for tmcd"
 PROGRAMS_PANEL = "How programs are read, for template and tmcd"
-size_option = partial(typer.Option, metavar="N", rich_help_panel="Sizes")
+SIZES_PANEL = "Sizes"
 Language = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--language",
-        metavar="NAME",
-        help=f"One of: {', '.join(COMPOUND_LANGUAGES)}.",
+        "NAME",
+        f"One of: {', '.join(COMPOUND_LANGUAGES)}.",
+        PROGRAMS_PANEL,
         show_default="guessed from the targets",
-        rich_help_panel=PROGRAMS_PANEL,
     ),
 ]
 Blank = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--blank",
-        metavar="REGEX",
-        help="A template is the target without what this matches.",
+        "REGEX",
+        "A template is the target without what this matches.",
+        PROGRAMS_PANEL,
         show_default="by language",
-        rich_help_panel=PROGRAMS_PANEL,
     ),
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class SplitOptions:
-    """Which examples go where."""
-
-    method: Annotated[
-        SplitMethod, typer.Argument(metavar="METHOD", help="random, length, template or tmcd.")
-    ]
-    data: Annotated[
-        Path, typer.Argument(metavar="DATA", help="Examples: a .tsv or .jsonl file, plain or .gz.")
-    ]
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FOLDER",
-            help="Where to write.",
-            show_default="DATA-METHOD, here",
-        ),
-    ] = None
-    seed: Annotated[
-        int | None,
-        typer.Option("--seed", metavar="S", help="Seed of the random numbers.", show_default="0"),
-    ] = None
-    train: Annotated[
-        str | None,
-        size_option(
-            "--train-size", help="Examples in train, or their share.", show_default="the rest"
-        ),
-    ] = None
-    test: Annotated[
-        str | None,
-        size_option("--test-size", help="Examples in test, or their share.", show_default="0.25"),
-    ] = None
-    dev: Annotated[str, size_option("--dev-size", help="Examples in dev, or their share.")] = "0"
-    by: Annotated[
-        Side | None,
-        typer.Option(
-            "--by",
-            metavar="source|target",
-            help="For length: the side whose length counts.",
-            show_default="source",
-        ),
-    ] = None
-    language: Language = None
-    blank: Blank = None
-    target_divergence: Annotated[
-        float | None,
-        Setting(
-            "target_divergence",
-            "D",
-            "Compound divergence to approach.",
-            default="the largest",
-            panel=SEARCH_PANEL,
-        ),
-    ] = None
-    changes: Annotated[
-        list[str],
-        changes_option("method=greedy, max_atom_divergence=0.02, seconds=60", panel=SEARCH_PANEL),
-    ] = field(default_factory=list)
+Method = Annotated[SplitMethod, argument("METHOD", "random, length, template or tmcd.", True)]
+DataFile = Annotated[Path, argument("DATA", "Examples: a .tsv or .jsonl file, plain or .gz.", True)]
+OutputFolder = Annotated[
+    Path | None,
+    option("-o --output", "FOLDER", "Where to write.", show_default="DATA-METHOD, here"),
+]
+Seed = Annotated[int | None, option("--seed", "S", "Seed of the random numbers.", show_default="0")]
+TrainSize = Annotated[
+    str | None,
+    option(
+        "--train-size",
+        "N",
+        "Examples in train, or their share.",
+        SIZES_PANEL,
+        show_default="the rest",
+    ),
+]
+TestSize = Annotated[
+    str | None,
+    option(
+        "--test-size",
+        "N",
+        "Examples in test, or their share.",
+        SIZES_PANEL,
+        show_default="0.25",
+    ),
+]
+DevSize = Annotated[str, option("--dev-size", "N", "Examples in dev, or their share.", SIZES_PANEL)]
+LengthSide = Annotated[
+    Side | None,
+    option(
+        "--by",
+        "source|target",
+        "For length: the side whose length counts.",
+        show_default="source",
+    ),
+]
+TargetDivergence = Annotated[
+    float | None,
+    option(
+        "--target-divergence",
+        "D",
+        "Compound divergence to approach.",
+        SEARCH_PANEL,
+        show_default="the largest",
+    ),
+]
+Changes = Annotated[
+    list[str] | None,
+    changes_option("method=greedy, max_atom_divergence=0.02, seconds=60", SEARCH_PANEL),
+]
 
 
-@command(SplitOptions, TmcdSettings())
-def split(options: SplitOptions) -> None:
+def split(
+    method: Method,
+    data: DataFile,
+    output: OutputFolder = None,
+    seed: Seed = None,
+    train: TrainSize = None,
+    test: TestSize = None,
+    dev: DevSize = "0",
+    by: LengthSide = None,
+    language: Language = None,
+    blank: Blank = None,
+    target_divergence: TargetDivergence = None,
+    changes: Changes = None,
+) -> None:
     """Divide a dataset into train and test: random, length, template or tmcd.
 
     Example: nqg split tmcd geoquery.tsv --test-size 440 -o geoquery-tmcd
@@ -144,34 +147,65 @@ def split(options: SplitOptions) -> None:
     atom in train: atoms are the symbols of programs, compounds the ways in which
     they are combined (section 3 of the paper).
     """
-    _check_fits_method(options)
-    data = options.data
+    # Refuse options of other methods.
+    chosen = {
+        "seed": seed,
+        "by": by,
+        "language": language,
+        "blank": blank,
+        "target-divergence": target_divergence,
+        "set": changes or None,
+    }
+    for name, value in chosen.items():
+        if value is not None and method not in METHODS_OF[name]:
+            reason = f"is for {' and '.join(METHODS_OF[name])}; omit it with {method}"
+            raise typer.BadParameter(reason, param_hint=f"--{name}")
+    # Divide the examples.
+    settings = TmcdSettings()
+    if target_divergence is not None:
+        settings = replace(settings, target_divergence=target_divergence)
     examples = required_examples(data)
     with progress_bar() as progress:
-        made = divide(
+        divided = divide(
             _with_tokenized_programs(examples),
-            options.method,
-            train=_amount(options.train, "train"),
-            test=_amount(options.test, "test"),
-            dev=_amount(options.dev, "dev") or 0,
-            seed=options.seed or 0,
-            by=options.by or Side.SOURCE,
-            language=options.language,
-            blank=options.blank,
-            settings=chosen_settings(TmcdSettings(), options, options.changes),
+            method,
+            train=_amount(train, "train"),
+            test=_amount(test, "test"),
+            dev=_amount(dev, "dev") or 0,
+            seed=seed or 0,
+            by=by or Side.SOURCE,
+            language=language,
+            blank=blank,
+            settings=changed_settings(settings, changes or []),
             progress=progress,
         )
     source = {"data": data.name, "data_sha256": Dataset(data.name, examples).fingerprint}
-    _write_parts(options, replace(made, made_by={**made.made_by, **source}), examples)
+    divided = replace(divided, made_by={**divided.made_by, **source})
 
-
-def _check_fits_method(options: SplitOptions) -> None:
-    for name, methods in METHODS_OF.items():
-        if getattr(options, name) not in (None, []) and options.method not in methods:
-            flag = "--set" if name == "changes" else f"--{name.replace('_', '-')}"
-            raise typer.BadParameter(
-                f"is for {' and '.join(methods)}; omit it with {options.method}", param_hint=flag
-            )
+    # Write the files in the format of the data.
+    suffixes = data.suffixes[-2:] if data.suffix == ".gz" else [data.suffix]
+    extension = "".join(suffixes)
+    folder = output or Path(f"{data.name.removesuffix(extension)}-{method}")
+    parts = divided.parts(examples)
+    subsets = {"train": parts.train, "dev": parts.dev, "test": parts.test}
+    if not subsets["dev"]:
+        del subsets["dev"]
+    files = {name: folder / f"{name}{extension}" for name in subsets}
+    if data.resolve() in (path.resolve() for path in files.values()):
+        raise NqgError(f"{data}: a part would overwrite the data; choose another folder with -o")
+    make_folder(folder)
+    for name, path in files.items():
+        write_examples(path, subsets[name])
+    write_split(folder / "split.json", divided)
+    # Report.
+    sizes = {name: len(subset) for name, subset in subsets.items()}
+    text = ", ".join(f"{size:,} {name}" for name, size in sizes.items())
+    reached = divided.made_by.get("compound_divergence")
+    if reached is not None:
+        text += f"; compound divergence {reached:.4f}"
+    written = list(map(str, files.values()))
+    print_results({"sizes": sizes, "made_by": dict(divided.made_by), "files": written}, text)
+    report_written(folder / "split.json", *files.values())
 
 
 def _amount(text: str | None, part: str) -> Amount | None:
@@ -185,37 +219,8 @@ def _amount(text: str | None, part: str) -> Amount | None:
         raise typer.BadParameter(reason, param_hint=f"--{part}-size") from error
 
 
-def _write_parts(options: SplitOptions, made: Split, examples: Sequence[Example]) -> None:
-    """Write the split file and its parts, in the format of the data, and report them."""
-    data = options.data
-    extension = "".join(data.suffixes[-2:] if data.suffix == ".gz" else data.suffixes[-1:])
-    folder = options.output or Path(f"{data.name.removesuffix(extension)}-{made.made_by['method']}")
-    chosen = made.parts(examples)
-    parts = (
-        {"train": chosen.train}
-        | ({"dev": chosen.dev} if chosen.dev else {})
-        | {"test": chosen.test}
-    )
-    files = {part: folder / f"{part}{extension}" for part in parts}
-    if data.resolve() in [path.resolve() for path in files.values()]:
-        raise NqgError(f"{data}: a part would overwrite the data; choose another folder with -o")
-    make_folder(folder)
-    for part, path in files.items():
-        write_examples(path, parts[part])
-    write_split(folder / "split.json", made)
-    sizes = {part: len(held) for part, held in parts.items()}
-    if output.as_json:
-        written = [str(path) for path in files.values()]
-        out.print_json(data={"sizes": sizes, "made_by": dict(made.made_by), "files": written})
-    else:
-        reached = made.made_by.get("compound_divergence")
-        divergence = "" if reached is None else f"; compound divergence {reached:.4f}"
-        out.print(", ".join(f"{size:,} {part}" for part, size in sizes.items()) + divergence)
-    report_written(folder / "split.json", *files.values())
-
-
 def _with_tokenized_programs(examples: Sequence[Example]) -> Sequence[Example]:
-    """Examples with programs as `check-split` sees them; sentences, and programs that are tokenised already, stay."""
+    """Examples with programs as `check-split` sees them; sentences stay as they are."""
     programs = fit_programs(example.target for example in examples)
     if programs.scheme == "spaces":
         return examples
@@ -225,27 +230,16 @@ def _with_tokenized_programs(examples: Sequence[Example]) -> Sequence[Example]:
     ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class CheckSplitOptions:
-    """Which splits are measured: two files, or split files of a dataset."""
-
-    files: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar=PARTS, help="The examples of each part.", show_default=False),
-    ] = None
-    data: Annotated[
-        Path | None, typer.Option("--data", metavar="FILE", help="All examples, for --split.")
-    ] = None
+def check_split(
+    files: Annotated[list[Path] | None, argument(PARTS, "The examples of each part.")] = None,
+    data: Annotated[Path | None, option("--data", "FILE", "All examples, for --split.")] = None,
     split_files: Annotated[
-        list[Path],
-        typer.Option("--split", metavar="FILE", help="A split file of --data; may be repeated."),
-    ] = field(default_factory=list)
-    language: Language = None
-    blank: Blank = None
-
-
-@command(CheckSplitOptions)
-def check_split(options: CheckSplitOptions) -> None:
+        list[Path] | None,
+        option("--split", "FILE", "A split file of --data; may be repeated."),
+    ] = None,
+    language: Language = None,
+    blank: Blank = None,
+) -> None:
     """Measure splits: sizes, unseen atoms, divergences, shared templates, lengths.
 
     Example: nqg check-split train.tsv test.tsv
@@ -253,55 +247,42 @@ def check_split(options: CheckSplitOptions) -> None:
     To compare several splits of one dataset:
     nqg check-split --data pairs.tsv --split a/split.json --split b/split.json
     """
-    examples, splits = _splits_to_check(options)
-    examples = list(tokenized(examples, fit_text(examples, TextSettings(slots="given"))))
-    found = audits(examples, splits, language_of(examples, options.language, options.blank))
-    if output.as_json:
-        out.print_json(data=[each.to_dict() for each in found])
+    if data is None:
+        if split_files:
+            reason = "a split file holds only positions; give --data with it"
+            raise typer.BadParameter(reason, param_hint="--split")
+        examples, splits = _split_of_files(files or [])
     else:
-        out.print(audit_text(found))
-
-
-def _splits_to_check(options: CheckSplitOptions) -> tuple[Sequence[Example], dict[str, Split]]:
-    """All examples, and the splits of them by name."""
-    files, data, split_files = options.files or [], options.data, options.split_files
-    if data is None and split_files:
-        raise typer.BadParameter(
-            "a split file holds only positions; give --data with it", param_hint="--split"
-        )
-    if data and files:
-        raise typer.BadParameter(
-            "give the files of the parts, or a dataset and its splits, not both"
-        )
-    if data and not split_files:
-        raise typer.BadParameter(
-            "give at least one split file of the dataset", param_hint="--split"
-        )
-    if data:
+        if files:
+            reason = "give the files of the parts, or a dataset and its splits, not both"
+            raise typer.BadParameter(reason)
+        if not split_files:
+            reason = "give at least one split file of the dataset"
+            raise typer.BadParameter(reason, param_hint="--split")
         examples = required_examples(data)
-        # A split is named after its file, or its folder if `nqg split` wrote it, or its whole path.
-        names = [
-            path.resolve().parent.name if path.name == "split.json" else path.stem
-            for path in split_files
-        ]
+        # A split is named after its file, or its folder if `nqg split` wrote it.
+        names = []
+        for path in split_files:
+            name = path.resolve().parent.name if path.name == "split.json" else path.stem
+            names.append(name)
         if len(set(names)) < len(names):
             names = [str(path.with_suffix("")) for path in split_files]
-        return examples, {
-            name: read_split(path, len(examples))
-            for name, path in zip(names, split_files, strict=True)
-        }
+        splits = {name: read_split(path, len(examples)) for name, path in zip(names, split_files)}
+    examples = list(tokenized(examples, fit_text(examples, TextSettings(slots="given"))))
+    measured = audits(examples, splits, language_of(examples, language, blank))
+    print_results([audit.to_dict() for audit in measured], audit_text(measured))
+
+
+def _split_of_files(files: Sequence[Path]) -> tuple[Sequence[Example], dict[str, Split]]:
+    """The examples of all files, and the split that the files are."""
     if len(files) not in (2, 3):
-        raise typer.BadParameter(
-            "give the files of train and test, or --data and --split", param_hint=PARTS
-        )
+        reason = "give the files of train and test, or --data and --split"
+        raise typer.BadParameter(reason, param_hint=PARTS)
+    # Train comes first, then dev, then test.
     train, test = map(required_examples, files[:2])
     dev = read_examples(files[2]) if len(files) == 3 else []
-    dev_start = len(train)
-    test_start = len(train) + len(dev)
-    total = test_start + len(test)
-    made = Split(
-        tuple(range(dev_start)),
-        tuple(range(test_start, total)),
-        tuple(range(dev_start, test_start)),
-    )
-    return [*train, *dev, *test], {f"{files[0].stem} / {files[1].stem}": made}
+    examples = [*train, *dev, *test]
+    positions = tuple(range(len(examples)))
+    dev_start, test_start = len(train), len(train) + len(dev)
+    divided = Split(positions[:dev_start], positions[test_start:], positions[dev_start:test_start])
+    return examples, {f"{files[0].stem} / {files[1].stem}": divided}

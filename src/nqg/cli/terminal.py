@@ -1,4 +1,4 @@
-"""What the commands share: two consoles, progress bars on stderr, and the options for output, device and workers."""
+"""What the commands share: consoles, tables, progress bars on stderr, devices and workers."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn, track
+from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn, track
 from rich.progress import Progress as Bars
+from rich.table import Table
 
 from nqg.errors import NqgError
 from nqg.parallel import Engine
@@ -20,20 +22,20 @@ from nqg.progress import Progress
 
 T = TypeVar("T")
 
-WIDE = 200  # columns of tables where nobody's terminal has to hold them
-STOPPED = 130  # what shells report for a command that Ctrl-C ended
+# The width of tables that no terminal has to hold.
+WIDE = 200
+# What shells report for a command that Ctrl-C ended.
+STOPPED = 130
 
-out = Console(
-    highlight=False, markup=False, soft_wrap=True, width=None if sys.stdout.isatty() else WIDE
-)
-err = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
-details = Console(
-    stderr=True, highlight=False, markup=False, soft_wrap=True, quiet=True
-)  # until --verbose
-alarm = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)  # which is never quiet
+plain = partial(Console, highlight=False, markup=False, soft_wrap=True)
+out = plain(width=None if sys.stdout.isatty() else WIDE)
+err = plain(stderr=True)
+# Details are hidden unless --verbose is given; errors are never hidden.
+details = plain(stderr=True, quiet=True)
+alarm = plain(stderr=True)
 
 
-@dataclass(slots=True)
+@dataclass
 class OutputFormat:
     """How results are printed, as the options before the command say."""
 
@@ -54,7 +56,7 @@ def complain(message: str) -> None:
 
 @contextmanager
 def interruptible(advice: str = "") -> Iterator[None]:
-    """A block that Ctrl-C ends with one line, which may say how to go on, and the exit code of shells."""
+    """A block that Ctrl-C ends with one line, perhaps with advice, and the exit code of shells."""
     try:
         yield
     except KeyboardInterrupt:
@@ -68,6 +70,19 @@ def report_written(*paths: Path) -> None:
         err.print(f"wrote {path}")
 
 
+def print_results(values: Any, *texts: Any) -> None:
+    """Print `values` as JSON if --json was given, else the texts."""
+    if output.as_json:
+        out.print_json(data=values)
+        return
+    for text in texts:
+        out.print(text)
+
+
+def new_table(*columns: str) -> Table:
+    return Table(*columns, box=None, pad_edge=False)
+
+
 def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -78,20 +93,23 @@ def make_folder(folder: Path) -> None:
 
 
 def tracked(items: Iterable[T], what: str, total: int | None = None) -> Iterable[T]:
-    """`items`, with a bar on stderr while they are consumed; nothing is drawn if stderr is not a terminal."""
+    """`items`, with a bar while they are consumed if stderr is a terminal."""
     return track(items, what, total, console=err, disable=not err.is_terminal, transient=True)
 
 
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
-    """A bar on stderr for work that reports its own progress; nothing is drawn if stderr is not a terminal."""
-    columns = (
-        TextColumn("{task.description}"),
+    """A bar for work that reports its own progress, if stderr is a terminal."""
+    with Bars(
+        "{task.description}",
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
-    )
-    with Bars(*columns, console=err, disable=not err.is_terminal, transient=True) as bars:
+        console=err,
+        disable=not err.is_terminal,
+        transient=True,
+    ) as bars:
+        # The total is not known before the work reports it.
         bar = bars.add_task("preparing", total=None)
 
         def draw(what: str, done: int, total: int | None) -> None:
@@ -110,24 +128,25 @@ def checked_device(name: str | None) -> str | None:
 
 
 def has_gpu() -> bool:
-    import torch  # which takes a second, and most commands ask only if told to use a GPU
+    # Importing torch takes a second, and most commands need to know only if told to use a GPU.
+    import torch
 
     return torch.cuda.is_available()
 
 
-@dataclass(frozen=True, slots=True)
-class Workforce:
+class Workers(NamedTuple):
     """An engine, and the device that its workers compute on."""
 
     engine: Engine
     device: str | None
 
     @classmethod
-    def chosen(cls, engine: str, workers: int | None, device: str | None) -> Workforce:
+    def chosen(cls, engine: str, workers: int | None, device: str | None) -> Workers:
         """What the options ask for; on Ray every worker gets a GPU of its own, or none."""
+        # The GPUs of a cluster are not those of this machine.
+        if not engine.startswith("ray://"):
+            device = checked_device(device)
         if engine == "local":
-            return cls(Engine(engine, workers), checked_device(device))
-        is_remote = engine.startswith("ray://")  # whose GPUs are not those of this machine
-        device = device if is_remote else checked_device(device)
+            return cls(Engine(engine, workers), device)
         on_gpu = device == "cuda" or (device is None and has_gpu())
         return cls(Engine(engine, workers, int(on_gpu)), "cuda" if on_gpu else "cpu")

@@ -1,6 +1,7 @@
 """`nqg train`: reads options, calls `nqg.train`, and prints what came of it.
 
-FOLDER.training holds what an interrupted training needs to continue. It is removed when the model is complete.
+FOLDER.training holds what an interrupted training needs to continue. It is removed when the model
+is complete.
 """
 
 from __future__ import annotations
@@ -8,19 +9,18 @@ from __future__ import annotations
 import shutil
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from nqg.cli.options import (
     Device,
     Preset,
-    Setting,
     SettingsFile,
     TrainFile,
     changes_option,
-    chosen_settings,
     command,
+    option,
 )
 from nqg.cli.terminal import checked_device, err, interruptible, out, output, report_written
 from nqg.cli.training_display import TrainingDisplay
@@ -28,37 +28,41 @@ from nqg.errors import NqgError, counted
 from nqg.induction.settings import InductionSettings
 from nqg.inference.hybrid import TokenSystem
 from nqg.model.checkpoint import RULES_FILE, load_model
+from nqg.model.settings import TrainingSettings
 from nqg.pipeline.events import TrainReport
 from nqg.pipeline.settings import NONE, TEACHING, TrainSettings, recorded_settings
 from nqg.pipeline.train import train as run_training
+from nqg.settings_reader import changed_settings, updated_settings
 from nqg.training.processes import is_main_process
 
-FEWEST_TO_JUDGE = 10  # answers to held-out examples
+# Fewer answers to held-out examples than these are not judged.
+FEWEST_TO_JUDGE = 10
 NONE_RIGHT = (
-    "warning: none of these was right, so what the model does with new combinations is not to be trusted: read the "
-    "rules (`nqg show-grammar`), and give more examples of each construction. docs/your-data.md tells more"
+    "warning: none of these was right, so what the model does with new combinations is not to be "
+    "trusted: read the rules (`nqg show-grammar`), and give more examples of each construction. "
+    "docs/your-data.md tells more"
 )
-LEFT_OUT = "no derivation yields their program; `nqg evaluate` with --breakdown on the training file shows which"
-FILES, MODEL, SECOND_READER = (
-    "Files",
-    "Model",
-    "Fallback, for sentences that the grammar does not answer",
+LEFT_OUT = (
+    "no derivation yields their program; `nqg evaluate` with --breakdown on the training file "
+    "shows which"
+)
+FILES, MODEL = "Files", "Model"
+FALLBACK = "Fallback, for sentences that the grammar does not answer"
+# The options that are settings of the same name, and the table of each.
+SETTINGS = (
+    ("types", "target_grammar"),
+    ("model", "encoder"),
+    ("training", "steps"),
+    ("training", "seed"),
+    ("fine_tuning", "seed"),
+    ("confidence", "gate"),
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class TrainOptions:
     data: TrainFile
-    output: Annotated[
-        Path,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FOLDER",
-            help="Where to write the model.",
-            rich_help_panel=FILES,
-        ),
-    ]
+    output: Annotated[Path, option("-o --output", "FOLDER", "Where to write the model.", FILES)]
     settings: SettingsFile = None
     changes: Annotated[list[str], changes_option("training.learning_rate=3e-4")] = field(
         default_factory=list
@@ -66,111 +70,128 @@ class TrainOptions:
     preset: Preset = None
     dev: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--dev",
-            metavar="FILE",
-            help="Evaluate on these examples while training, and keep the best weights.",
-            rich_help_panel=FILES,
+            "FILE",
+            "Evaluate on these examples while training, and keep the best weights.",
+            FILES,
         ),
     ] = None
     start_from: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--from",
-            metavar="MODEL",
-            help="Go on from a model of some of TRAIN: with its rules, settings, slots and types.",
-            rich_help_panel=MODEL,
+            "MODEL",
+            "Go on from a model of some of TRAIN: with its rules, settings, slots and types.",
+            MODEL,
         ),
     ] = None
     grammar: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--grammar",
-            metavar="FILE",
-            help="Rules from `nqg induce`.",
+            "FILE",
+            "Rules from `nqg induce`.",
+            MODEL,
             show_default="induced from the examples",
-            rich_help_panel=MODEL,
         ),
     ] = None
     rules: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--rules",
-            metavar="FILE|none",
-            help="Rules written by hand: the search begins with them, and all are kept.",
+            "FILE|none",
+            "Rules written by hand: the search begins with them, and all are kept.",
+            MODEL,
             show_default="those of --from, or of the model that is replaced",
-            rich_help_panel=MODEL,
         ),
     ] = None
     target_grammar: Annotated[
         str | None,
-        Setting(
-            "types.target_grammar",
+        option(
+            "--target-grammar",
             "FILE|inferred|none",
             "A grammar of the legal programs; others are never answers.",
-            default="inferred from TRAIN",
-            panel=MODEL,
+            MODEL,
+            show_default="inferred from TRAIN",
         ),
     ] = None
     database: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--database",
-            metavar="FILE|URL",
-            help="Programs are SQL over this database (SQLite, or a URL of SQLAlchemy's) and fit its schema.",
-            rich_help_panel=MODEL,
+            "FILE|URL",
+            "Programs are SQL over this database (SQLite, or a URL of SQLAlchemy's) and fit its "
+            "schema.",
+            MODEL,
         ),
     ] = None
     encoder: Annotated[
         str | None,
-        Setting(
-            "model.encoder",
+        option(
+            "--encoder",
             "NAME|FOLDER",
             "A pre-trained encoder from Hugging Face.",
-            default="a small one, from scratch",
-            panel=MODEL,
+            MODEL,
+            show_default="a small one, from scratch",
         ),
     ] = None
     steps: Annotated[
-        int | None, Setting("training.steps", "N", "Number of training steps.", panel=MODEL)
+        int | None,
+        option(
+            "--steps",
+            "N",
+            "Number of training steps.",
+            MODEL,
+            show_default=str(TrainingSettings().steps),
+        ),
     ] = None
     seed: Annotated[
         int | None,
-        Setting("training.seed", "S", "Seed of initial weights, batches and dropout.", panel=MODEL),
+        option(
+            "--seed",
+            "S",
+            "Seed of initial weights, batches and dropout.",
+            MODEL,
+            show_default=str(TrainingSettings().seed),
+        ),
     ] = None
     seq2seq: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--seq2seq",
-            metavar="NAME|FOLDER",
-            help="Also train a fallback: a model from Hugging Face, or 'embedded', a small one from scratch.",
-            rich_help_panel=SECOND_READER,
+            "NAME|FOLDER",
+            "Also train a fallback: a model from Hugging Face, or 'embedded', a small one from "
+            "scratch.",
+            FALLBACK,
         ),
     ] = None
     augment: Annotated[
         int | None,
-        typer.Option(
+        option(
             "--augment",
-            metavar="N",
+            "N",
+            "Also teach it what the grammar knows, with the likelier half of N samples "
+            "(try 20000).",
+            FALLBACK,
             min=1,
-            help="Also teach it what the grammar knows, with the likelier half of N samples (try 20000).",
             show_default="the examples alone",
-            rich_help_panel=SECOND_READER,
         ),
     ] = None
     gate: Annotated[
         bool | None,
-        typer.Option(
+        option(
             "--gate",
-            metavar="",
-            help="Also use it where the grammar is unsure; the threshold is learned from held-out examples.",
-            rich_help_panel=SECOND_READER,
+            "",
+            "Also use it where the grammar is unsure; the threshold is learned from held-out "
+            "examples.",
+            FALLBACK,
         ),
     ] = None
     device: Device = None
 
 
-@command(TrainOptions, TrainSettings())
+@command(TrainOptions)
 def train(options: TrainOptions) -> None:
     """Train a parser: a grammar, and a model that ranks its derivations.
 
@@ -180,6 +201,7 @@ def train(options: TrainOptions) -> None:
     FOLDER.training. FOLDER is written, or replaced, when the model is complete.
     Every setting of `nqg.TrainSettings` can be changed, with --set or --settings.
     """
+    # Refuse mistakes before hours are spent.
     _check_output(options.output)
     device = checked_device(options.device)
     settings = _settings(options)
@@ -204,11 +226,15 @@ def train(options: TrainOptions) -> None:
         )
     if not is_main_process():
         return
+    # The main process writes the model and reports.
     system.save(options.output)
     shutil.rmtree(folder, ignore_errors=True)
     assert display.report is not None, "a training ends with its report"
     if output.as_json:
-        out.print_json(data=_figures(display.report) | {"folder": str(options.output)})
+        figures = asdict(display.report) | {"folder": str(options.output)}
+        for name in ("confidence", "dev_scores", "gate", "repeated"):
+            del figures[name]
+        out.print_json(data=figures)
     else:
         _print_report(display.report, is_parser=not isinstance(system, TokenSystem))
     report_written(options.output)
@@ -218,7 +244,8 @@ def _check_output(folder: Path) -> None:
     """Refuse a folder that cannot be written, before hours are spent."""
     if not folder.name:
         raise NqgError(
-            f"{folder}: expected a folder of the model's own, found the current one; choose another with -o"
+            f"{folder}: expected a folder of the model's own, found the current one; "
+            "choose another with -o"
         )
     if folder.exists() and not folder.is_dir():
         raise NqgError(f"{folder}: expected a folder to write the model to, found a file")
@@ -230,40 +257,39 @@ def _check_output(folder: Path) -> None:
 
 def _settings(options: TrainOptions) -> TrainSettings:
     """The settings of the file, else those of the model to go on from, changed by the options."""
+    # Begin with the settings of a file, or of an earlier model.
     settings = TrainSettings()
-    if options.settings is not None:
+    if options.settings:
         settings = TrainSettings.read(options.settings)
-    elif options.start_from is not None:
+    elif options.start_from:
         settings = recorded_settings(load_model(options.start_from, "cpu"), options.start_from)
     if options.preset is not None:
-        for name in ("grammar", "start_from"):
-            if getattr(options, name) is not None:
-                raise typer.BadParameter(
-                    "is for inducing a grammar, which is given here", param_hint="--preset"
-                )
+        if options.grammar or options.start_from:
+            reason = "is for inducing a grammar, which is given here"
+            raise typer.BadParameter(reason, param_hint="--preset")
         settings = replace(settings, induction=InductionSettings.named(options.preset))
-    if options.seq2seq is not None:
+
+    # The fallback and what needs it.
+    if options.seq2seq:
         settings = settings.with_seq2seq(options.seq2seq)
-    if options.seed is not None:
-        settings = replace(settings, fine_tuning=replace(settings.fine_tuning, seed=options.seed))
-    if settings.seq2seq is None:
-        for name in ("gate", "augment"):
-            if getattr(options, name):
-                raise typer.BadParameter(
-                    "needs a fallback; name one with --seq2seq", param_hint=f"--{name}"
-                )
+    for name in ("gate", "augment"):
+        if settings.seq2seq is None and getattr(options, name):
+            reason = "needs a fallback; name one with --seq2seq"
+            raise typer.BadParameter(reason, param_hint=f"--{name}")
     if options.augment is not None:
-        settings = replace(
-            settings,
-            augmentation=replace(settings.augmentation or TEACHING, samples=options.augment),
-        )
-    if options.gate:
-        settings = replace(settings, confidence=replace(settings.confidence, gate=True))
-    return chosen_settings(settings, options, options.changes)
+        teaching = replace(settings.augmentation or TEACHING, samples=options.augment)
+        settings = replace(settings, augmentation=teaching)
+
+    # Options come before --set, so that --set wins.
+    for table, name in SETTINGS:
+        value = getattr(options, name)
+        if value is not None:
+            settings = updated_settings(settings, {table: {name: value}})
+    return changed_settings(settings, options.changes)
 
 
 def _manual_rules(options: TrainOptions) -> Path | None:
-    """The file of rules written by hand: that of the option, else that of the model to go on from or to replace."""
+    """The rules written by hand: of the option, else of the model to go on from or to replace."""
     if options.rules == NONE:
         return None
     if options.rules is not None:
@@ -275,12 +301,6 @@ def _manual_rules(options: TrainOptions) -> Path | None:
     return path
 
 
-def _figures(report: TrainReport) -> dict[str, Any]:
-    """What `--json` prints."""
-    unprinted = ("confidence", "dev_scores", "gate", "repeated")
-    return {name: value for name, value in asdict(report).items() if name not in unprinted}
-
-
 def _print_report(report: TrainReport, *, is_parser: bool) -> None:
     examples = counted(report.examples, "example")
     if report.repeated:
@@ -290,19 +310,16 @@ def _print_report(report: TrainReport, *, is_parser: bool) -> None:
         del counts[1]
     out.print(f"{', '.join(counts)}, loss {report.loss:.4f} in the last")
     if report.left_out:
-        err.print(
-            f"warning: nothing was learned from {counted(report.left_out, 'example')}: {LEFT_OUT}"
-        )
-    if report.dev_scores is not None:
-        scores = report.dev_scores
-        out.print(
-            f"{scores.examples:,} dev examples, best after step {report.best_step:,}: {scores}"
-        )
-    elif report.dev is not None:
-        out.print(
-            f"dev examples, best after step {report.best_step:,}: {report.dev['accuracy']:.1%} right"
-        )
-    if report.held_out is not None:
+        left_out = counted(report.left_out, "example")
+        err.print(f"warning: nothing was learned from {left_out}: {LEFT_OUT}")
+    scores = report.dev_scores
+    if scores:
+        best = f"best after step {report.best_step:,}"
+        out.print(f"{scores.examples:,} dev examples, {best}: {scores}")
+    elif report.dev:
+        right = f"{report.dev['accuracy']:.1%} right"
+        out.print(f"dev examples, best after step {report.best_step:,}: {right}")
+    if report.held_out:
         out.print(report.confidence)
         if report.held_out["answers"] >= FEWEST_TO_JUDGE and not report.held_out["right"]:
             err.print(NONE_RIGHT)

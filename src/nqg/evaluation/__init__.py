@@ -1,1 +1,1 @@
-"""How right a parser is: metrics with their intervals, Spider's exact set match, denotations, causes of errors."""
+"""How right a parser is: metrics with their intervals, causes of errors, calibration."""

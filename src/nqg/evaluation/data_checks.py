@@ -1,14 +1,13 @@
 """Checks of training data: what in a file of pairs will teach a parser nothing, or something wrong.
 
-`flaws` are faults of single lines, each with what to do about it. `thin_places` are what only one example shows.
-`expected_derivability` is how much of data like this a grammar of it derives.
+`flaws` are faults of single lines, each with what to do about it. `singletons` are what only one
+example shows. `expected_derivability` is how much of data like this a grammar of it derives.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from nqg.data.example import Example, distinct_pairs
@@ -23,11 +22,30 @@ from nqg.splits.compounds import likely_language
 from nqg.text.brackets import CODE_QUOTES, bracket_error
 
 # Words that people write above columns of sentences and of programs.
-HEADERS = (
-    {"source", "sentence", "utterance", "input", "text", "question", "query", "command", "x"},
-    {"target", "program", "output", "logical form", "logical_form", "sql", "label", "y", "parse"},
+SOURCE_HEADERS = (
+    "source",
+    "sentence",
+    "utterance",
+    "input",
+    "text",
+    "question",
+    "query",
+    "command",
+    "x",
 )
-SERIOUS = ("header", "unbalanced", "contradiction")  # what teaches something wrong
+TARGET_HEADERS = (
+    "target",
+    "program",
+    "output",
+    "logical form",
+    "logical_form",
+    "sql",
+    "label",
+    "y",
+    "parse",
+)
+# The kinds of flaws that teach something wrong.
+SERIOUS = ("header", "unbalanced", "contradiction")
 
 
 class Flaw(NamedTuple):
@@ -43,70 +61,63 @@ class Flaw(NamedTuple):
 
 
 def flaws(raw: Sequence[Example], tokens: Sequence[Example]) -> Iterator[Flaw]:
-    """The faults of examples, raw and tokenised, each the line of its number, in the order of the lines.
+    """The faults of examples, raw and tokenised, each the line of its number, in the order of the
+    lines.
 
     >>> pairs = [Example("on", "off ( )"), Example("lamp", "on ( lamp"), Example("on", "on ( )")]
     >>> for flaw in flaws(pairs, pairs):
     ...     print(f"{flaw.line}: {flaw}")
     2: unbalanced: '(' is never closed; mend the program, or leave the pair out
-    3: contradiction: 'on' has another program on line 1; keep the right one, or say more in the sentence
+    3: contradiction: 'on' has another program on line 1; keep the right one, or say more in the
+    sentence
     """
-    first: dict[str, dict[str, int]] = defaultdict(dict)
-    for line, (example, cut) in enumerate(zip(raw, tokens, strict=True), start=1):
-        if line == 1 and all(
-            side.strip().casefold() in names
-            for side, names in zip((example.source, example.target), HEADERS, strict=True)
-        ):
+    first_lines: dict[str, dict[str, int]] = defaultdict(dict)
+    for line, (example, tokenized) in enumerate(zip(raw, tokens), start=1):
+        source, target = (side.strip().casefold() for side in (example.source, example.target))
+        if line == 1 and source in SOURCE_HEADERS and target in TARGET_HEADERS:
             yield Flaw(line, "header", "this is a heading, not a pair", "delete the line")
-        if fault := bracket_error(cut.target_tokens, CODE_QUOTES):
-            yield Flaw(line, "unbalanced", fault, "mend the program, or leave the pair out")
-        earlier = first[cut.source]
-        if cut.target in earlier:
-            found = f"the same pair is on line {earlier[cut.target]}"
-            yield Flaw(line, "duplicate", found, "it is learned from once; keep one")
+        # A program whose brackets do not match is not a tree.
+        error = bracket_error(tokenized.target_tokens, CODE_QUOTES)
+        if error:
+            yield Flaw(line, "unbalanced", error, "mend the program, or leave the pair out")
+        # A sentence may have come before, with the same program or with another.
+        earlier = first_lines[tokenized.source]
+        if tokenized.target in earlier:
+            repeated = f"the same pair is on line {earlier[tokenized.target]}"
+            yield Flaw(line, "duplicate", repeated, "it is learned from once; keep one")
         elif earlier:
-            found = f"'{example.source}' has another program on line {min(earlier.values())}"
-            yield Flaw(
-                line, "contradiction", found, "keep the right one, or say more in the sentence"
-            )
-        earlier.setdefault(cut.target, line)
+            conflict = f"'{example.source}' has another program on line {min(earlier.values())}"
+            remedy = "keep the right one, or say more in the sentence"
+            yield Flaw(line, "contradiction", conflict, remedy)
+        earlier.setdefault(tokenized.target, line)
 
 
-@dataclass(frozen=True, slots=True)
-class ThinPlaces:
-    """What only one example shows, with its line: words of sentences, words of programs, templates of programs."""
+def singletons(raw: Sequence[Example], text: Preprocessor) -> dict[str, dict[str, int]]:
+    """What only one distinct pair shows, with its line: words, program words, and templates.
 
-    words: dict[str, int]
-    program_words: dict[str, int]
-    templates: dict[str, int]
-
-
-def thin_places(raw: Sequence[Example], text: Preprocessor) -> ThinPlaces:
-    """What a parser can learn from one line alone; values of slots do not count, for it need not know them."""
+    Values of slots do not count, because a parser need not know them.
+    """
     training_text = TrainingText.of(raw, text)
     examples = training_text.examples
-    marked = training_text.delexicalize(examples)
     template = likely_language(distinct_pairs(examples)).template
-    sides = (
-        [strip_indices(example.source_tokens) for example in marked],
-        [strip_indices(example.target_tokens) for example in marked],
-        [(str(template(" ".join(strip_indices(example.target_tokens)))),) for example in marked],
-    )
-    pairs = [(example.source, example.target) for example in examples]
-    return ThinPlaces(*(_once(side, pairs) for side in sides))
-
-
-def _once(sides: Sequence[Sequence[str]], pairs: Sequence[tuple[str, str]]) -> dict[str, int]:
-    """What occurs in a single distinct pair, and the line where it first does."""
-    lines: dict[tuple[str, str], int] = {}
-    for line, pair in enumerate(pairs, start=1):
-        lines.setdefault(pair, line)
-    counts = Counter(each for line in lines.values() for each in set(sides[line - 1]))
+    lines: dict[str, dict[str, set[int]]] = {}
+    first_lines: dict[tuple[str, str], int] = {}
+    delexicalized = training_text.delexicalize(examples)
+    for line, (example, marked) in enumerate(zip(examples, delexicalized), start=1):
+        # The lines of equal pairs count as the first of them.
+        line = first_lines.setdefault((example.source, example.target), line)
+        program = strip_indices(marked.target_tokens)
+        sides = {
+            "words": strip_indices(marked.source_tokens),
+            "program_words": program,
+            "templates": [template(" ".join(program))],
+        }
+        for kind, items in sides.items():
+            for item in items:
+                lines.setdefault(kind, {}).setdefault(item, set()).add(line)
     return {
-        each: line
-        for line in lines.values()
-        for each in dict.fromkeys(sides[line - 1])
-        if counts[each] == 1
+        kind: {item: min(seen) for item, seen in by_item.items() if len(seen) == 1}
+        for kind, by_item in lines.items()
     }
 
 
@@ -114,9 +125,11 @@ def expected_derivability(
     raw: Sequence[Example], text: Preprocessor, count: int = 4, seed: int = 0
 ) -> Iterator[float]:
     """Fold by fold, the share of held-out examples that a grammar of the others derives."""
+    # With slots, grammars are induced from delexicalized examples.
     training_text = TrainingText.of(raw, text)
     examples, seeds, _ = training_text.searched(distinct_pairs(training_text.examples), None)
     settings = InductionSettings.for_slots() if training_text.has_slots else InductionSettings()
     for split in folds(examples, HeldOut.RANDOM, count, seed=seed):
-        train, test = ([examples[place] for place in part] for part in (split.train, split.test))
-        yield 1 - len(underivable(induce(train, settings, seeds), test)) / len(test)
+        fold = split.parts(examples)
+        grammar = induce(fold.train, settings, seeds)
+        yield 1 - len(underivable(grammar, fold.test)) / len(fold.test)

@@ -1,7 +1,8 @@
-"""Every wrong or missing prediction by its cause: of a grammar what it lacks, of other systems what training lacked.
+"""Every wrong or missing prediction by its cause: of a grammar what it lacks, of other systems what
+training lacked.
 
-Causes do not exclude each other, and the paper counts each by itself. The `cause` of an error is the first that holds,
-so that the counts add up; `traits` are all that hold.
+Causes do not exclude each other, and the paper counts each by itself. The `cause` of an error is
+the first that holds, so that the counts add up; `causes` are all that hold.
 """
 
 from __future__ import annotations
@@ -21,24 +22,27 @@ from nqg.grammar.hypergraph import NO_ROOT
 from nqg.inference.charts import BatchCharts
 from nqg.inference.gaps import Gaps, gaps_in
 from nqg.preprocessing.preprocessor import Preprocessor
+from nqg.slots.mention import Sentence
 
 TARGET_START, TARGET_END = "<start>", "<end>"
 Trigram = tuple[str, str, str]
+Error = tuple[Example, Answer]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Difference:
-    """The first place where a program differs from the right one, and the two symbols there; TARGET_END is its end."""
+    """The first position where a program differs from the right one, and both symbols there.
+
+    TARGET_END is the symbol after the last.
+    """
 
     place: int
     found: str
     expected: str
 
     def __str__(self) -> str:
-        found, expected = (f"'{symbol}'" for symbol in (self.found, self.expected))
-        return f"symbol {self.place + 1} is {found}, expected {expected}".replace(
-            f"'{TARGET_END}'", "the end"
-        )
+        text = f"symbol {self.place + 1} is '{self.found}', expected '{self.expected}'"
+        return text.replace(f"'{TARGET_END}'", "the end")
 
 
 def first_difference(prediction: str, gold: str) -> Difference | None:
@@ -47,23 +51,22 @@ def first_difference(prediction: str, gold: str) -> Difference | None:
     >>> print(first_difference("answer ( state )", "answer ( city )"))
     symbol 3 is 'state', expected 'city'
     """
-    pairs = zip(
-        (*program_tokens(prediction), TARGET_END), (*program_tokens(gold), TARGET_END), strict=False
-    )
-    return next(
-        (Difference(place, *pair) for place, pair in enumerate(pairs) if pair[0] != pair[1]), None
-    )
+    predicted, right = ((*program_tokens(program), TARGET_END) for program in (prediction, gold))
+    for position, symbols in enumerate(zip(predicted, right)):
+        if symbols[0] != symbols[1]:
+            return Difference(position, *symbols)
+    return None
 
 
 def trigrams(target: str) -> Iterator[Trigram]:
     """Every symbol of a target, and its end, with the two symbols before it."""
     symbols = (TARGET_START, TARGET_START, *program_tokens(target), TARGET_END)
-    return zip(symbols, symbols[1:], symbols[2:], strict=False)
+    return zip(symbols, symbols[1:], symbols[2:])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TargetStatistics:
-    """What training targets have shown: their trigrams, in how many examples each symbol is, the greatest length."""
+    """Statistics of the training targets; `examples_with` counts the examples of each symbol."""
 
     trigrams: frozenset[Trigram]
     examples_with: Counter[str]
@@ -71,28 +74,27 @@ class TargetStatistics:
 
     @classmethod
     def of(cls, targets: Iterable[str]) -> TargetStatistics:
-        targets = list(targets)
-        symbols = [program_tokens(target) for target in targets]
-        return cls(
-            frozenset(trigram for target in targets for trigram in trigrams(target)),
-            Counter(symbol for each in symbols for symbol in set(each)),
-            max(map(len, symbols), default=0),
-        )
+        seen: set[Trigram] = set()
+        examples_with: Counter[str] = Counter()
+        longest = 0
+        for target in targets:
+            symbols = program_tokens(target)
+            seen.update(trigrams(target))
+            examples_with.update(set(symbols))
+            longest = max(longest, len(symbols))
+        return cls(frozenset(seen), examples_with, longest)
 
     def is_longer(self, target: str) -> bool:
         return len(program_tokens(target)) > self.longest
 
     def knows_trigram(self, target: str, place: int) -> bool:
-        """Whether the symbol at `place` of a target, or its end, was seen after the two symbols before it."""
+        """Whether the symbol at `place` of a target was seen after the two symbols before it."""
         return list(trigrams(target))[place] in self.trigrams
 
     def atoms_seen(self, target: str, times: int) -> tuple[str, ...]:
-        """The symbols of a target that were seen in just so many examples, in their order, each once."""
-        return tuple(
-            each
-            for each in dict.fromkeys(program_tokens(target))
-            if self.examples_with[each] == times
-        )
+        """The distinct symbols of a target that were seen in just so many examples."""
+        atoms = dict.fromkeys(program_tokens(target))
+        return tuple(atom for atom in atoms if self.examples_with[atom] == times)
 
 
 class Cause(StrEnum):
@@ -114,7 +116,7 @@ class Cause(StrEnum):
     OTHER = "none of these"
 
 
-# though the sentence has a derivation
+# Why a sentence that has a derivation is not answered.
 ABSTENTIONS = {
     TOO_LONG: Cause.TOO_LONG,
     ILLEGAL: Cause.ILLEGAL_TARGET,
@@ -122,30 +124,30 @@ ABSTENTIONS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Finding:
-    """A wrong or missing prediction with its cause, and a sentence about it."""
+    """A wrong or missing prediction with its causes, the gravest first, and a sentence about it."""
 
     example: Example
     answer: Answer
-    traits: tuple[Cause, ...]
+    causes: tuple[Cause, ...]
     detail: str
     gaps: Gaps | None = None
     difference: Difference | None = None
 
     @property
     def cause(self) -> Cause:
-        return self.traits[0]
+        return self.causes[0]
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            **({} if self.example.id is None else {"id": self.example.id}),
+        values = {} if self.example.id is None else {"id": self.example.id}
+        return values | {
             "source": self.example.source,
             "reference": self.example.target,
             "prediction": self.answer.target,
             "by": self.answer.system,
             "cause": self.cause.name.lower(),
-            "traits": [trait.name.lower() for trait in self.traits],
+            "traits": [cause.name.lower() for cause in self.causes],
             "detail": self.detail,
             "unknown": list(self.gaps.unknown_tokens) if self.gaps else [],
             "pattern": self.gaps.pattern if self.gaps else None,
@@ -153,9 +155,9 @@ class Finding:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CauseCount:
-    """A line of the table: how many errors of a system count under a cause, and for how many it holds at all."""
+    """A row of the table: for how many errors a cause is the first, and for how many it holds."""
 
     by: str
     cause: Cause
@@ -165,53 +167,40 @@ class CauseCount:
     example: Finding
 
 
-@dataclass(frozen=True, slots=True)
-class Lack:
-    """A word or a construction that a grammar lacks, and how many sentences need it."""
-
-    what: str
-    sentences: int
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Breakdown:
-    """The errors of one evaluation: how many examples each system was asked, and a finding for each error."""
+    """The errors of one evaluation: how many examples each system was asked, and the findings."""
 
     asked: dict[str, int]
     findings: tuple[Finding, ...]
 
-    def errors(self, by: str) -> int:
-        return sum(finding.answer.system == by for finding in self.findings)
-
     def table(self) -> list[CauseCount]:
-        """The causes of each system's errors, the commonest first, each with the shortest sentence as its example."""
-        lines = []
+        """The causes of each system's errors, the commonest first, with the shortest example."""
+        rows = []
         for by in self.asked:
             findings = [finding for finding in self.findings if finding.answer.system == by]
-            held = Counter(trait for finding in findings for trait in finding.traits)
-            for cause in held:
-                own = [finding for finding in findings if finding.cause == cause]
-                shown = min(
-                    own or [each for each in findings if cause in each.traits],
-                    key=lambda each: (len(each.example.source_tokens), each.example.source),
-                )
-                lines.append(
-                    CauseCount(by, cause, len(own), len(own) / len(findings), held[cause], shown)
-                )
-        order = list(self.asked)
-        return sorted(
-            lines,
-            key=lambda line: (order.index(line.by), -line.errors, -line.holds, line.cause.name),
-        )
+            findings.sort(
+                key=lambda error: (len(error.example.source_tokens), error.example.source)
+            )
+            counts: list[CauseCount] = []
+            # A cause counts where it is the first, and holds wherever it is named.
+            for cause in Cause:
+                held = [finding for finding in findings if cause in finding.causes]
+                first = [finding for finding in held if finding.cause == cause]
+                if held:
+                    share = len(first) / len(findings)
+                    example = (first or held)[0]
+                    counts.append(CauseCount(by, cause, len(first), share, len(held), example))
+            rows += sorted(counts, key=lambda row: (-row.errors, -row.holds, row.cause.name))
+        return rows
 
-    def lacks(self) -> list[Lack]:
-        """What sentences without a derivation need: words, and patterns of constructions; the commonest first."""
-        found = [finding.gaps for finding in self.findings if finding.gaps]
-        counts = Counter(what for each in found for what in each.unknown_tokens or (each.pattern,))
-        return [
-            Lack(what, count)
-            for what, count in sorted(counts.items(), key=lambda each: (-each[1], each[0]))
-        ]
+    def lacks(self) -> dict[str, int]:
+        """How many sentences need each word or pattern that is missing, the commonest first."""
+        counts: Counter[str] = Counter()
+        for finding in self.findings:
+            if finding.gaps:
+                counts.update(finding.gaps.unknown_tokens or (finding.gaps.pattern,))
+        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def breakdown(
@@ -223,90 +212,93 @@ def breakdown(
     judge: Judge = ExactJudge(),  # noqa: B008 (has no state)
     text: Preprocessor = Preprocessor(),  # noqa: B008 (frozen)
 ) -> Breakdown:
-    """Why the wrong and missing answers to examples are so; of a hybrid, those of each part that was needed.
+    """The causes of wrong and missing answers; of a hybrid, those of each system that was needed.
 
-    With a `grammar`, what was said first is explained by what the grammar lacks; without one, and wherever a fallback
-    answered, errors are explained by what the examples in `train` never showed. `text` is how the grammar's model cuts
-    programs into tokens.
+    With a `grammar`, the errors of the first system are explained by what the grammar lacks.
+    Without one, and for a fallback, errors are explained by what the examples in `train` never
+    showed. `text` is how the grammar's model tokenizes programs.
     """
+    # The first answers are the grammar's; a fallback is judged where it was needed.
+    first: list[Error] = []
+    second: list[Error] = []
+    for example, answer in zip(examples, answers, strict=True):
+        first.append((example, answer.first))
+        if answer.first.target is None:
+            second += [(example, component) for component in answer.parts[1:]]
+
+    def errors(answered: list[Error]) -> Iterator[Error]:
+        for example, answer in answered:
+            if answer.target is None or not judge.is_right(answer.target, example):
+                yield example, answer
+
+    findings: list[Finding] = []
+    unexplained = first + second
+    if grammar is not None:
+        findings += grammar_findings(list(errors(first)), grammar, text)
+        unexplained = second
+    # Errors without a grammar are compared with the training targets.
     statistics = TargetStatistics.of(example.target for example in train)
-    pairs = list(zip(examples, answers, strict=True))
-    first = [(example, answer.first) for example, answer in pairs]
-    second = [
-        (example, part)
-        for example, answer in pairs
-        if answer.first.target is None
-        for part in answer.parts[1:]
-    ]
-
-    def errors(said: Iterable[tuple[Example, Answer]]) -> list[tuple[Example, Answer]]:
-        return [
-            pair
-            for pair in said
-            if pair[1].target is None or not judge.is_right(pair[1].target, pair[0])
-        ]
-
-    by_grammar = [] if grammar is None else grammar_findings(errors(first), grammar, text)
-    others = errors(second if grammar is not None else [*first, *second])
-    findings = (
-        *by_grammar,
-        *(sequence_finding(example, answer, statistics) for example, answer in others),
-    )
-    return Breakdown(dict(Counter(answer.system for _, answer in [*first, *second])), findings)
+    for example, answer in errors(unexplained):
+        findings.append(sequence_finding(example, answer, statistics))
+    asked = Counter(answer.system for _, answer in first + second)
+    return Breakdown(dict(asked), tuple(findings))
 
 
 def grammar_findings(
-    errors: Sequence[tuple[Example, Answer]], grammar: Grammar, text: Preprocessor
+    errors: Sequence[Error], grammar: Grammar, text: Preprocessor
 ) -> Iterator[Finding]:
-    """Errors of a parser: its grammar derives the sentence or the right program not at all, or prefers another one."""
-    sources = [
-        example.source_tokens if answer.words is None else answer.words
-        for example, answer in errors
-    ]
-    typed = [
-        next(
-            (way for way in text.tokenized(example.source) if way.words == words), words
-        )  # as free text is written
-        for (example, _), words in zip(errors, sources, strict=True)
-    ]
-    charts = BatchCharts.of(grammar, typed)
+    """Errors of a parser: its grammar lacks a derivation, or prefers another one."""
+    # The charts of the sentences, and those of their right programs.
+    sources: list[Sentence] = []
+    for example, answer in errors:
+        words = example.source_tokens if answer.words is None else answer.words
+        # Free text is written as in the sentence, so the tokenization that the parser read is
+        # looked for.
+        readings = (reading for reading in text.tokenized(example.source) if reading.words == words)
+        sources.append(next(readings, words))
+    charts = BatchCharts.of(grammar, sources)
     full = charts.typed_forests
-    goal = goal_charts(
-        charts.grammar, full, [text.programs.normalized(example.target) for example, _ in errors]
-    )
+    targets = [text.programs.normalized(example.target) for example, _ in errors]
+    roots, goal_roots = full.roots(), goal_charts(charts.grammar, full, targets).roots()
+
+    # A wrong answer, a sentence without a derivation, or an answer that was withheld.
     for number, (example, answer) in enumerate(errors):
-        root, goal_root = full.roots()[number], goal.roots()[number]
-        where = Cause.GOLD_NOT_DERIVABLE if goal_root == NO_ROOT else Cause.WRONG_DERIVATION
+        is_derivable = goal_roots[number] != NO_ROOT
+        gold = Cause.WRONG_DERIVATION if is_derivable else Cause.GOLD_NOT_DERIVABLE
         if answer.target is not None:
             difference = first_difference(answer.target, example.target)
-            yield Finding(example, answer, (where,), str(difference or ""), difference=difference)
-        elif root == NO_ROOT:
-            found = gaps_in(charts.select(number))
-            missing = Cause.UNKNOWN_WORD if found.unknown else Cause.UNKNOWN_CONSTRUCTION
-            cause = Cause.ILLEGAL_TARGET if found.misfits else missing
-            yield Finding(example, answer, (cause,), str(found), gaps=found)
+            yield Finding(example, answer, (gold,), str(difference or ""), difference=difference)
+        elif roots[number] == NO_ROOT:
+            lacking = gaps_in(charts.select(number))
+            cause = Cause.UNKNOWN_WORD if lacking.unknown else Cause.UNKNOWN_CONSTRUCTION
+            if lacking.misfits:
+                cause = Cause.ILLEGAL_TARGET
+            yield Finding(example, answer, (cause,), str(lacking), gaps=lacking)
         else:
-            derivable = "cannot" if goal_root == NO_ROOT else "can"
-            detail = (
-                f"{answer.reason or 'no answer'}; the grammar {derivable} derive the right program"
-            )
+            reason = answer.reason or "no answer"
+            can = "can" if is_derivable else "cannot"
             cause = ABSTENTIONS.get(answer.reason.partition(":")[0], Cause.WITHHELD)
-            yield Finding(example, answer, (cause, where), detail)
+            detail = f"{reason}; the grammar {can} derive the right program"
+            yield Finding(example, answer, (cause, gold), detail)
 
 
 def sequence_finding(example: Example, answer: Answer, statistics: TargetStatistics) -> Finding:
-    """An error of a system without a grammar: what of the right program training never showed, or only once."""
+    """An error of a system without a grammar: what training never showed, or showed only once."""
     if answer.target is None:
         return Finding(example, answer, (Cause.NO_ANSWER,), answer.reason or "no answer")
     gold, difference = example.target, first_difference(answer.target, example.target)
-    found: dict[Cause, str] = {}  # the gravest first
+    details = {}
+    # The gravest cause comes first.
     if statistics.is_longer(gold):
-        found[Cause.LONGER_TARGET] = f"training has at most {statistics.longest} symbols"
-    if unseen := statistics.atoms_seen(gold, times=0):
-        found[Cause.UNSEEN_ATOM] = f"training lacks {', '.join(unseen)}"
+        details[Cause.LONGER_TARGET] = f"training has at most {statistics.longest} symbols"
+    unseen = statistics.atoms_seen(gold, times=0)
+    if unseen:
+        details[Cause.UNSEEN_ATOM] = f"training lacks {', '.join(unseen)}"
     if difference and not statistics.knows_trigram(gold, difference.place):
-        found[Cause.UNSEEN_TRIGRAM] = f"training never has '{difference.expected}' there"
-    if rare := statistics.atoms_seen(gold, times=1):
-        found[Cause.RARE_ATOM] = f"one training example has {', '.join(rare)}"
-    detail = "; ".join(filter(None, [str(difference or ""), *found.values()]))
-    return Finding(example, answer, tuple(found) or (Cause.OTHER,), detail, difference=difference)
+        details[Cause.UNSEEN_TRIGRAM] = f"training never has '{difference.expected}' there"
+    rare = statistics.atoms_seen(gold, times=1)
+    if rare:
+        details[Cause.RARE_ATOM] = f"one training example has {', '.join(rare)}"
+    detail = "; ".join(filter(None, [str(difference or ""), *details.values()]))
+    causes = tuple(details) or (Cause.OTHER,)
+    return Finding(example, answer, causes, detail, difference=difference)

@@ -1,4 +1,4 @@
-"""An evaluation: examples, what a system answers to each, who judges, and what comes out of it."""
+"""An evaluation: examples, the answers of a system, who judges them, and the scores."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from nqg.evaluation.metrics import (
 from nqg.extensions import load_extension
 from nqg.progress import Progress, silent
 
+# Metrics of the paper need its files, and are loaded by name.
 EXACT = "exact"
 PAPER_METRICS = {
     "spider": "nqg.paper.judges:spider_judge",
@@ -67,37 +68,40 @@ def judge_named(name: str, mirror: Path | None = None, progress: Progress = sile
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The answers of a system to examples; where all come from both parts of a hybrid, its parts are scored too."""
+    """The answers of a system to examples.
+
+    Where every answer of a hybrid has those of its two systems, these are scored, too.
+    """
 
     judge: Judge
     examples: Sequence[Example]
     answers: Sequence[Answer]
 
     def __post_init__(self) -> None:
-        if len(self.answers) != len(self.examples):
-            raise NqgError(
-                f"expected an answer to each of {len(self.examples)} examples, found {len(self.answers)}"
-            )
+        examples, answers = len(self.examples), len(self.answers)
+        if answers != examples:
+            raise NqgError(f"expected an answer to each of {examples} examples, found {answers}")
 
     @cached_property
     def systems(self) -> dict[str, Scores]:
         """The scores of every system that takes part, by its name."""
-        if self._parts is None:
-            return {
-                " or ".join(dict.fromkeys(each.system for each in self.answers)): Scores.of(
-                    self.verdicts
-                )
-            }
-        first, second = (part[0].system for part in self._parts)
-        columns = (*map(self._verdicts, self._parts), self.verdicts)
-        return dict(
-            zip((first, second, f"{first}, else {second}"), map(Scores.of, columns), strict=True)
-        )
+        if not self._components:
+            names = dict.fromkeys(answer.system for answer in self.answers)
+            return {" or ".join(names): Scores.of(self.verdicts)}
+        first, second = self._components
+        grammar, fallback = first[0].system, second[0].system
+        return {
+            grammar: Scores.of(self._verdicts(first)),
+            fallback: Scores.of(self._verdicts(second)),
+            f"{grammar}, else {fallback}": Scores.of(self.verdicts),
+        }
 
     @cached_property
     def gain(self) -> Interval | None:
         """How far a hybrid's accuracy is above its fallback's."""
-        return gain(self.verdicts, self._verdicts(self._parts[1])) if self._parts else None
+        if not self._components:
+            return None
+        return gain(self.verdicts, self._verdicts(self._components[1]))
 
     @cached_property
     def verdicts(self) -> list[bool | None]:
@@ -105,14 +109,13 @@ class Evaluation:
         return self._verdicts(self.answers)
 
     def reliability(self, *, adaptive: bool = False) -> list[ReliabilityBin]:
-        """The answers that have a confidence, in bins of it; none where the system has no confidence."""
-        pairs = zip(self.answers, self.verdicts, strict=True)
-        known = [
-            (each.confidence, bool(right)) for each, right in pairs if each.confidence is not None
-        ]
-        return reliability(
-            [level for level, _ in known], [right for _, right in known], adaptive=adaptive
-        )
+        """The answers that have a confidence, in bins of it."""
+        confidences, verdicts = [], []
+        for answer, verdict in zip(self.answers, self.verdicts):
+            if answer.confidence is not None:
+                confidences.append(answer.confidence)
+                verdicts.append(bool(verdict))
+        return reliability(confidences, verdicts, adaptive=adaptive)
 
     @cached_property
     def report(self) -> Report | None:
@@ -121,33 +124,27 @@ class Evaluation:
         return self.judge.report(self.answers, self.examples)
 
     def to_dict(self) -> dict[str, Any]:
-        return {
+        values: dict[str, Any] = {
             "systems": {name: scores.to_dict() for name, scores in self.systems.items()},
             "gain_95": [self.gain.low, self.gain.high] if self.gain else None,
-            **(
-                self._calibration_to_dict()
-                if any(each.confidence is not None for each in self.answers)
-                else {}
-            ),
-            **(self.report.to_dict() if self.report else {}),
         }
-
-    def _calibration_to_dict(self) -> dict[str, Any]:
+        # Calibration is measured where the model has confidence.
         bins = self.reliability()
-        return {
-            "calibration_error": expected_calibration_error(bins),
-            "adaptive_calibration_error": expected_calibration_error(
-                self.reliability(adaptive=True)
-            ),
-            "reliability": [asdict(each) for each in bins],
-        }
+        if bins:
+            adaptive = self.reliability(adaptive=True)
+            values["calibration_error"] = expected_calibration_error(bins)
+            values["adaptive_calibration_error"] = expected_calibration_error(adaptive)
+            values["reliability"] = list(map(asdict, bins))
+        if self.report:
+            values |= self.report.to_dict()
+        return values
 
     def lines(self) -> Iterator[dict[str, Any]]:
         for example, answer, verdict in zip(
             self.examples, self.answers, self.verdicts, strict=True
         ):
-            yield {
-                **({} if example.id is None else {"id": example.id}),
+            values = {} if example.id is None else {"id": example.id}
+            yield values | {
                 "source": example.source,
                 "reference": example.target,
                 "prediction": answer.target,
@@ -159,17 +156,21 @@ class Evaluation:
             }
 
     @cached_property
-    def _parts(self) -> tuple[Sequence[Answer], Sequence[Answer]] | None:
-        """What the grammar and the fallback said, where both were asked about every example."""
-        if not self.answers or any(len(answer.parts) != 2 for answer in self.answers):
-            return None
-        return [answer.parts[0] for answer in self.answers], [
-            answer.parts[1] for answer in self.answers
-        ]
+    def _components(self) -> tuple[Sequence[Answer], Sequence[Answer]] | None:
+        """The answers of the grammar and of the fallback, where both answered every example."""
+        first, second = [], []
+        for answer in self.answers:
+            if len(answer.parts) != 2:
+                return None
+            first.append(answer.parts[0])
+            second.append(answer.parts[1])
+        return (first, second) if first else None
 
     def _verdicts(self, answers: Sequence[Answer]) -> list[bool | None]:
-        pairs = zip(answers, self.examples, strict=True)
-        return [
-            None if answer.target is None else self.judge.is_right(answer.target, each)
-            for answer, each in pairs
-        ]
+        verdicts: list[bool | None] = []
+        for answer, example in zip(answers, self.examples):
+            if answer.target is None:
+                verdicts.append(None)
+            else:
+                verdicts.append(self.judge.is_right(answer.target, example))
+        return verdicts

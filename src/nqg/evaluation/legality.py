@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from nqg.data.example import Example
@@ -12,6 +13,7 @@ from nqg.extensions import load_extension
 from nqg.types.earley import Verdict
 from nqg.types.target_grammar import TargetGrammar
 
+# Languages of the paper are loaded by name.
 NAMED_GRAMMARS = {"funql": "nqg.paper.funql:funql_target_grammar"}
 
 
@@ -23,32 +25,32 @@ def target_grammar_named(name: str) -> TargetGrammar:
     return TargetGrammar.read(name)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rejections:
-    """Programs of a file that a target grammar rejects; the numbers are those of examples."""
+    """The numbers of examples that a grammar rejects, and why it rejects the first."""
 
     numbers: frozenset[int]
     place: Place
-    verdict: Verdict | None  # on the first
+    verdict: Verdict | None
 
     @classmethod
     def of(cls, grammar: TargetGrammar, examples: Sequence[Example], path: Path) -> Rejections:
-        accepts: dict[tuple[str, ...], bool] = {}
-        numbers: list[int] = []
+        # Programs repeat, and checking one takes a chart.
+        accepts = cache(grammar.accepts)
+        numbers = []
         for number, example in enumerate(examples):
-            tokens = example.target_tokens
-            if tokens not in accepts:
-                accepts[tokens] = grammar.accepts(tokens)
-            if not accepts[tokens]:
+            if not accepts(example.target_tokens):
                 numbers.append(number)
-        first = numbers[0] if numbers else 0
-        verdict = grammar.explain(examples[first].target_tokens) if numbers else None
-        return cls(frozenset(numbers), Place(path, first + 1), verdict)
+        if not numbers:
+            return cls(frozenset(), Place(path, 1), None)
+        verdict = grammar.explain(examples[numbers[0]].target_tokens)
+        return cls(frozenset(numbers), Place(path, numbers[0] + 1), verdict)
 
     def __str__(self) -> str:
         if self.verdict is None:
             return "no program is rejected"
-        return f"{self.place}: the target grammar rejects '{' '.join(self.verdict.tokens)}': {self.verdict}"
+        program = " ".join(self.verdict.tokens)
+        return f"{self.place}: the target grammar rejects '{program}': {self.verdict}"
 
 
 def legal_examples(
@@ -60,14 +62,16 @@ def legal_examples(
     note: Callable[[str], None],
 ) -> Sequence[Example]:
     """The examples whose programs are legal; the others are refused, or left out with a note."""
-    found = Rejections.of(grammar, examples, path)
-    if not found.numbers:
+    rejections = Rejections.of(grammar, examples, path)
+    illegal = rejections.numbers
+    if not illegal:
         return examples
-    share = f"{len(found.numbers):,} of {len(examples):,} programs"
-    if not skips_illegal or len(found.numbers) == len(examples):
-        remedy = f"{share} are rejected. Correct one or the other (`nqg types {path} --check GRAMMAR` helps)"
+    share = f"{len(illegal):,} of {len(examples):,} programs"
+    if not skips_illegal or len(illegal) == len(examples):
         raise NqgError(
-            f"{found}; {remedy}, or leave such pairs out with --set types.skip_illegal=true"
+            f"{rejections}; {share} are rejected. Correct one or the other "
+            f"(`nqg types {path} --check GRAMMAR` helps), "
+            "or leave such pairs out with --set types.skip_illegal=true"
         )
-    note(f"{found}; {share} are left out")
-    return [example for number, example in enumerate(examples) if number not in found.numbers]
+    note(f"{rejections}; {share} are left out")
+    return [example for number, example in enumerate(examples) if number not in illegal]

@@ -1,4 +1,5 @@
-"""From predictions and references to the paper's figures, coverage, precision and accuracy, with their intervals.
+"""From predictions and references to the paper's figures, coverage, precision and accuracy, with
+their intervals.
 
 Usable by itself: predictions and references are strings, and an abstention is None.
 """
@@ -6,7 +7,7 @@ Usable by itself: predictions and references are strings, and an abstention is N
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import sqrt
 from statistics import NormalDist, fmean, stdev
 from typing import Any
@@ -16,12 +17,13 @@ import numpy as np
 from nqg.answers import exact_match
 from nqg.errors import NqgError
 
+# Guo et al. (2017) show bins of equal width; the number is customary.
 RELIABILITY_BINS = 10
 CONFIDENCE = 0.95
 RESAMPLES = 10_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Interval:
     """A range that holds the true figure with 95 % confidence; shares are printed in per cent.
 
@@ -42,15 +44,13 @@ class Interval:
 def wilson_interval(successes: int, trials: int) -> Interval:
     """Wilson's score interval of a share.
 
-    The bootstrap of a share of 0 or 1 has no width, and 100 % is the usual result on SCAN; this one keeps a width.
+    The bootstrap of a share of 0 or 1 has no width, and 100 % is the usual result on SCAN; this one
+    keeps a width.
 
     >>> str(wilson_interval(100, 100))
     '96.3–100.0'
     """
-    if not 0 <= successes <= trials or trials == 0:
-        raise NqgError(
-            f"expected successes among at least one trial, found {successes} of {trials}"
-        )
+    # z is the number of standard deviations that 95 % of a normal distribution span.
     z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
     share, weight = successes / trials, z * z / trials
     middle = (share + weight / 2) / (1 + weight)
@@ -62,22 +62,25 @@ def wilson_interval(successes: int, trials: int) -> Interval:
 def bootstrap_interval(
     values: Sequence[float], *, seed: int = 0, resamples: int = RESAMPLES
 ) -> Interval:
-    """The percentile bootstrap of a mean: the middle of the means of samples drawn from `values` with replacement.
+    """The percentile bootstrap of a mean: the middle of the means of samples drawn from `values`
+    with replacement.
 
-    A sample is drawn as how often each different value is in it, so few different values cost little however many
-    examples there are. For a difference between two systems, `values` are the differences on the same examples.
+    A sample is drawn as how often each different value is in it, so few different values cost
+    little however many examples there are. For a difference between two systems, `values` are the
+    differences on the same examples.
 
     >>> bootstrap_interval([0, 0, 1, 1] * 25).low
     0.4
     """
     if len(values) == 0 or resamples < 1:
-        raise NqgError(
-            f"expected values and samples to draw, found {len(values)} values and {resamples} samples"
-        )
+        numbers = f"{len(values)} values and {resamples} samples"
+        raise NqgError(f"expected values and samples to draw, found {numbers}")
+    # Draw the counts of distinct values, which are few, instead of single values.
     different, counts = np.unique(np.asarray(values, dtype=float), return_counts=True)
     drawn = np.random.default_rng(seed).multinomial(
         len(values), counts / len(values), size=resamples
     )
+    # The percentiles on both sides of the interval.
     outside = 50 * (1 - CONFIDENCE)
     low, high = np.percentile(drawn @ different / len(values), [outside, 100 - outside])
     return Interval(float(low), float(high))
@@ -86,7 +89,7 @@ def bootstrap_interval(
 Match = Callable[[str, str], bool]  # whether a prediction is as good as the reference
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Scores:
     """How a system does on examples, some of which it may leave unanswered.
 
@@ -136,23 +139,21 @@ class Scores:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, for JSON."""
-        ranges = {
-            f"{name}_95": each and [each.low, each.high] for name, each in self.intervals().items()
-        }
-        counts = {"examples": self.examples, "answered": self.answered, "right": self.right}
-        return {
-            **counts,
+        intervals = self.intervals()
+        values: dict[str, Any] = asdict(self)
+        for name in intervals:
+            values[name] = getattr(self, name)
+        for name, interval in intervals.items():
+            values[f"{name}_95"] = interval and [interval.low, interval.high]
+        return values
+
+    def __str__(self) -> str:
+        figures = {
             "accuracy": self.accuracy,
             "coverage": self.coverage,
             "precision": self.precision,
-            **ranges,
         }
-
-    def __str__(self) -> str:
-        return ", ".join(
-            f"{name} {percent(getattr(self, name))}"
-            for name in ("accuracy", "coverage", "precision")
-        )
+        return ", ".join(f"{name} {percent(share)}" for name, share in figures.items())
 
 
 def percent(share: float | None) -> str:
@@ -173,21 +174,17 @@ def score(
     accuracy 33.3 %, coverage 66.7 %, precision 50.0 %
     """
     if len(predictions) != len(references):
-        raise NqgError(
-            f"expected {len(references)} predictions, one for each example, found {len(predictions)}"
-        )
-    pairs = zip(predictions, references, strict=True)
-    return Scores.of(
-        [
-            None if prediction is None else match(prediction, reference)
-            for prediction, reference in pairs
-        ]
-    )
+        expected = f"{len(references)} predictions, one for each example"
+        raise NqgError(f"expected {expected}, found {len(predictions)}")
+    verdicts: list[bool | None] = []
+    for prediction, reference in zip(predictions, references):
+        verdicts.append(None if prediction is None else match(prediction, reference))
+    return Scores.of(verdicts)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ReliabilityBin:
-    """Answers of similar confidence: how many, their mean confidence, and the share of them that is right."""
+    """Answers of similar confidence: how many, their mean confidence, and how many are right."""
 
     answers: int
     confidence: float
@@ -201,56 +198,56 @@ def reliability(
     bins: int = RELIABILITY_BINS,
     adaptive: bool = False,
 ) -> list[ReliabilityBin]:
-    """Answers in bins of their confidence, equally wide or, if `adaptive`, equally full; empty bins are left out.
+    """Answers in bins of their confidence, equally wide or, if `adaptive`, equally full; empty bins
+    are left out.
 
     >>> for each in reliability([0.875, 0.875, 0.25], [True, True, False]): print(each)
     ReliabilityBin(answers=1, confidence=0.25, precision=0.0)
     ReliabilityBin(answers=2, confidence=0.875, precision=1.0)
     """
     if len(confidences) != len(verdicts) or bins < 1:
-        found = f"{len(confidences)} confidences, {len(verdicts)} verdicts and {bins} bins"
-        raise NqgError(
-            f"expected a confidence and a verdict of each answer, and at least one bin, found {found}"
-        )
+        counts = f"{len(confidences)} confidences, {len(verdicts)} verdicts and {bins} bins"
+        expected = "a confidence and a verdict of each answer, and at least one bin"
+        raise NqgError(f"expected {expected}, found {counts}")
     levels, rights = np.asarray(confidences, dtype=float), np.asarray(verdicts, dtype=float)
     if adaptive:
-        parts = np.array_split(np.argsort(levels, kind="stable"), bins)
+        groups = np.array_split(np.argsort(levels, kind="stable"), bins)
     else:
         numbers = np.minimum((levels * bins).astype(int), bins - 1)
-        parts = [np.flatnonzero(numbers == number) for number in range(bins)]
-    return [
-        ReliabilityBin(len(part), float(levels[part].mean()), float(rights[part].mean()))
-        for part in parts
-        if len(part)
-    ]
+        groups = [np.flatnonzero(numbers == number) for number in range(bins)]
+    filled = []
+    for group in groups:
+        if len(group):
+            confidence, precision = float(levels[group].mean()), float(rights[group].mean())
+            filled.append(ReliabilityBin(len(group), confidence, precision))
+    return filled
 
 
 def expected_calibration_error(bins: Sequence[ReliabilityBin]) -> float:
-    """How far confidence and precision are apart, on average over the answers (Naeini et al. 2015, Guo et al. 2017).
+    """How far confidence and precision are apart, on average over the answers (Naeini et al. 2015,
+    Guo et al. 2017).
 
     >>> expected_calibration_error([ReliabilityBin(3, 0.5, 0.5), ReliabilityBin(1, 0.75, 1.0)])
     0.0625
     """
-    answers = sum(each.answers for each in bins)
-    apart = sum(each.answers * abs(each.confidence - each.precision) for each in bins)
-    return apart / answers if answers else 0.0
+    answers, total = 0, 0.0
+    for group in bins:
+        answers += group.answers
+        total += group.answers * abs(group.confidence - group.precision)
+    return total / answers if answers else 0.0
 
 
 def gain(
     verdicts: Sequence[bool | None], others: Sequence[bool | None], *, seed: int = 0
 ) -> Interval:
     """How far the accuracy of a system is above that of another one on the same examples."""
-    if len(verdicts) != len(others):
-        raise NqgError(
-            f"expected {len(verdicts)} verdicts on the other system, found {len(others)}"
-        )
-    pairs = zip(verdicts, others, strict=True)
-    return bootstrap_interval(
-        [float(bool(one)) - float(bool(other)) for one, other in pairs], seed=seed
-    )
+    differences = []
+    for one, another in zip(verdicts, others):
+        differences.append(float(bool(one)) - float(bool(another)))
+    return bootstrap_interval(differences, seed=seed)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Spread:
     """The mean of a share over runs, and its standard deviation, which a single run does not have.
 

@@ -1,4 +1,4 @@
-"""Predictions that another system wrote down: `nqg evaluate` scores them, and a hybrid can fall back on them."""
+"""Predictions of another system, to be scored or to fall back on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nqg.files import numbered_lines, strict_json
 from nqg.settings_reader import read_value
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PredictionFile:
     """Predictions that another system wrote down; sentences are the same if their words are.
 
@@ -27,47 +27,44 @@ class PredictionFile:
 
     @classmethod
     def read(cls, path: Path | str, *, refuses_unknown: bool = False) -> PredictionFile:
-        """The predictions of a `.tsv` file (source, tab, prediction) or a `.jsonl` file, plain or `.gz`."""
+        """The predictions of a `.tsv` or `.jsonl` file, plain or `.gz`."""
         path = Path(path)
         is_tsv = format_of(path) is Tsv
         targets: dict[str, str | None] = {}
-        for place, line in numbered_lines(path):
-            columns = (
-                tsv_columns(line, place, "prediction") if is_tsv else _jsonl_prediction(line, place)
-            )
+        for where, line in numbered_lines(path):
+            columns = _tsv_prediction(line, where) if is_tsv else _jsonl_prediction(line, where)
+            # Sentences and programs are compared by their words.
             source, target = (" ".join(text.split()) for text in columns)
             if not source:
-                raise FormatError("the source is empty", place)
+                raise FormatError("the source is empty", where)
             if targets.setdefault(source, target or None) != (target or None):
-                raise FormatError(
-                    f"another prediction for '{source}' than on an earlier line", place
-                )
+                reason = f"another prediction for '{source}' than on an earlier line"
+                raise FormatError(reason, where)
         return cls(path, targets, refuses_unknown)
 
     def answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
         for sentence in sentences:
             source = " ".join(sentence.split())
             if self.refuses_unknown and source not in self.targets:
-                raise NqgError(
-                    f"{self.path}: no prediction for '{source}'; the file must hold one for every sentence"
-                )
+                advice = "the file must hold one for every sentence"
+                raise NqgError(f"{self.path}: no prediction for '{source}'; {advice}")
             target = self.targets.get(source)
-            yield Answer(
-                sentence,
-                target,
-                system=self.path.name,
-                reason="no prediction" if target is None else "",
-            )
+            reason = "no prediction" if target is None else ""
+            yield Answer(sentence, target, system=self.path.name, reason=reason)
 
 
-def _jsonl_prediction(line: str, place: Place) -> tuple[str, str]:
-    """A line of JSON; what `nqg parse --json` prints is one, other keys than the two needed are left aside."""
+def _tsv_prediction(line: str, place: Place) -> list[str]:
+    return tsv_columns(line, place, "prediction")
+
+
+def _jsonl_prediction(line: str, place: Place) -> list[str]:
+    """A line of JSON, such as `nqg parse --json` prints; other keys than the two are ignored."""
     values = read_value(dict[str, Any], strict_json(line, place), "the prediction", place)
     key = "target" if "target" in values and "prediction" not in values else "prediction"
-    for needed in ("source", key):
-        if needed not in values:
-            raise FormatError(
-                f"the key '{needed}' is missing; expected source and prediction", place
-            )
+    for name in ("source", key):
+        if name not in values:
+            reason = f"the key '{name}' is missing; expected source and prediction"
+            raise FormatError(reason, place)
     source = read_value(str, values["source"], "'source' of the prediction", place)
-    return source, read_value(str | None, values[key], f"'{key}' of the prediction", place) or ""
+    target = read_value(str | None, values[key], f"'{key}' of the prediction", place)
+    return [source, target or ""]

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from nqg.cli.options import Device, Mirror, ParallelEngine, WorkerCount, changes_option, command
 from nqg.cli.terminal import (
-    Workforce,
+    Workers,
     err,
     interruptible,
     out,
@@ -95,7 +95,7 @@ def reproduce(options: ReproduceOptions) -> None:
         else:
             out.print("\n".join(recipe_names()))
         return
-    work = Workforce.chosen(options.engine, options.workers, options.device)
+    work = Workers.chosen(options.engine, options.workers, options.device)
     chosen = [_chosen(name, options) for name in options.names]
     # Loads torch and transformers, for which mistakes in options need not wait.
     from nqg.paper.runner import Plan, run_plans

@@ -535,7 +535,7 @@ def error_figures(data: RecipeData, answers: Sequence[Answer]) -> dict[str, floa
     findings = breakdown(data.test, answers, train=data.train, judge=data.judge).findings
     figures = {"errors": float(len(findings))}
     for cause in ERRORS:
-        holds = [cause in finding.traits for finding in findings]
+        holds = [cause in finding.causes for finding in findings]
         figures[f"error_{cause.name.lower()}"] = sum(holds) / max(len(holds), 1)
     return figures
 

@@ -1,1 +1,1 @@
-"""The pipeline that makes a model: text, types, grammar, parser, second reader, confidence (`nqg.train`)."""
+"""The pipeline of `nqg.train`: text, types, grammar, parser, second reader, confidence."""

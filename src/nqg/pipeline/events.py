@@ -1,4 +1,4 @@
-"""What a training says while it runs: events for a progress bar, a log, a notebook, or nobody."""
+"""What a training reports while it runs: events for a progress bar, a log or a notebook."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Level(StrEnum):
     WARNING = "warning"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StageStarted:
     stage: Stage
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Notice:
     """One line for a person."""
 
@@ -42,35 +42,29 @@ class Notice:
     level: Level = Level.NOTE
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WorkDone:
-    """How far a piece of work is; the total is None where nobody knows it."""
+    """How far a piece of work is; the total may be unknown."""
 
     what: str
     done: int
     total: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class SearchProgress:
-    """The state of a search for rules: what it is doing, how many rules it has, and their description length."""
-
-    phase: str
-    rules: int
-    bits: float
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TrainReport:
-    """What came of a training, in figures: its last event."""
+    """The figures of a training: its last event.
+
+    `repeated` examples were there before, no derivation yields the program of those `left_out`, and
+    the `loss` is that of the last step.
+    """
 
     rules: int
     examples: int
-    repeated: int  # examples that were there before
-    left_out: int  # examples whose program no derivation yields
+    repeated: int
+    left_out: int
     steps: int
-    loss: float  # of the last step
+    loss: float
     best_step: int | None
     dev: dict[str, Any] | None
     confidence: str = ""
@@ -79,7 +73,7 @@ class TrainReport:
     dev_scores: Scores | None = None
 
 
-Event = StageStarted | Notice | WorkDone | SearchProgress | TrainReport
+Event = StageStarted | Notice | WorkDone | TrainReport
 Listener = Callable[[Event], None]
 
 

@@ -1,4 +1,4 @@
-"""The grammar stage: trial searches choose the settings of induction, and a search with them finds the rules."""
+"""The grammar stage: trial searches choose the settings of induction, and a search finds rules."""
 
 from __future__ import annotations
 
@@ -18,21 +18,24 @@ from nqg.induction.search_log import StepRecord, grammar_comments, induction_con
 from nqg.induction.settings import InductionSettings
 from nqg.induction.tuning import BUDGET, trials
 from nqg.model.checkpoint import MOST_NON_TERMINALS
-from nqg.pipeline.events import SearchProgress
 from nqg.pipeline.run import Run
 from nqg.pipeline.settings import in_words
 from nqg.pipeline.task import ParserTask
-from nqg.run_config import RunConfig, sha256
+from nqg.run_config import RunConfig
 from nqg.slots.delexicalize import relexicalize_rules
 from nqg.types.target_grammar import TargetGrammar
 
-EVALUATIONS_AN_EXAMPLE = 100  # in trials that choose the settings of induction
-FEWEST_TO_COMPRESS = 10  # examples; fewer need not have anything in common
+# The evaluations that trials may spend on each example to choose the settings of induction; not
+# measured.
+EVALUATIONS_AN_EXAMPLE = 100
+# Fewer examples need not have anything in common.
+FEWEST_TO_COMPRESS = 10
 NOTHING_SHARED = (
-    "these examples share so little that there are no fewer rules: few new sentences will be answered. Give two or "
-    "three sentences for each construction, with different words; make values such as numbers and names slots; read "
-    "the rules. docs/your-data.md tells more"
+    "these examples share so little that there are no fewer rules: few new sentences will be "
+    "answered. Give two or three sentences for each construction, with different words; make "
+    "values such as numbers and names slots; read the rules. docs/your-data.md tells more"
 )
+FIRST_PHASE = "looking at the examples (the very first run takes longer: it compiles)"
 OnStep = Callable[[StepRecord], None]
 
 
@@ -40,27 +43,29 @@ def never_stopped() -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class InducedGrammar:
-    """What a search found; `is_finished` is false where it was stopped before its end."""
+    """The result of a search, perhaps of one that was stopped; `length` is that of all examples."""
 
     grammar: Grammar
-    length: DescriptionLength  # of all examples
+    length: DescriptionLength
     config: RunConfig
     steps: int
     seconds: float
     is_finished: bool
 
     def write(self, path: Path) -> None:
-        """Write the rules, under comments that say how they were found: same input, same bytes."""
+        """Write the rules under comments that say how they were found: same input, same bytes."""
         stopped = "" if self.is_finished else ", where the search was stopped"
-        comments = [
+        grammar_bits = f"{self.length.grammar_bits:,.2f} for the grammar"
+        data_bits = f"{self.length.data_bits:,.2f} for the data"
+        lines = [
             *grammar_comments(self.config),
             f"# {len(self.grammar):,} rules after {self.steps:,} steps{stopped}",
-            f"# description length on the examples: {self.length.grammar_bits:,.2f} for the grammar, "
-            f"{self.length.data_bits:,.2f} for the data",
+            f"# description length on the examples: {grammar_bits}, {data_bits}",
+            f"{self.grammar}\n",
         ]
-        write_text(path, "\n".join([*comments, f"{self.grammar}\n"]))
+        write_text(path, "\n".join(lines))
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -85,35 +90,30 @@ def search_grammar(
     on_step: OnStep | None = None,
     is_stopped: Callable[[], bool] = never_stopped,
 ) -> InducedGrammar:
-    """Search until nothing saves bits or `is_stopped` says so; the grammar of every step derives all examples."""
+    """Search until nothing saves bits or `is_stopped`; every step has a grammar of all examples."""
     run = run or Run()
     seeds = list(seed_rules)
+    # The configuration is written beside the rules.
     config = induction_config(examples, settings, seeds, target_grammar)
     started = time.monotonic()
+    run.progress(FIRST_PHASE, 0, None)
     induction = Induction(examples, settings, seeds, target_grammar)
-    if on_step is not None:
+    if on_step:
         on_step(StepRecord.of_beginning(induction))
     steps, is_finished = 0, True
     for step in induction.steps():
         steps += 1
-        seconds = time.monotonic() - started
-        run.listener(SearchProgress(step.phase, step.rules, step.length.total, seconds))
-        if on_step is not None:
-            on_step(StepRecord.of_step(steps, step, seconds))
+        size = f"{step.rules:,} rules · {step.length.total:,.0f} bits"
+        run.progress(f"{step.phase} · {size}", steps, None)
+        if on_step:
+            on_step(StepRecord.of_step(steps, step, time.monotonic() - started))
         if is_stopped():
             is_finished = False
             break
+    # The length of the result is that of all examples, also where a sample was searched.
     grammar = induction.grammar
     length = description_length(grammar, examples, settings)
     return InducedGrammar(grammar, length, config, steps, time.monotonic() - started, is_finished)
-
-
-@dataclass(frozen=True, slots=True)
-class ChosenSettings:
-    """The settings that trials chose, and whether the budget ended them early."""
-
-    settings: InductionSettings
-    is_truncated: bool = False
 
 
 def choose_settings(
@@ -123,86 +123,62 @@ def choose_settings(
     budget: int,
     run: Run,
     is_stopped: Callable[[], bool] = never_stopped,
-) -> ChosenSettings:
-    """The settings that lead to the shortest description in trials; what is `fixed` is never changed."""
+) -> tuple[InductionSettings, bool]:
+    """The settings with the shortest description in trials, and whether the budget ended these.
+
+    What is `fixed` is never changed.
+    """
+    # Trials count evaluations, not seconds, so that results do not depend on the machine.
     best = InductionSettings.automatic().changed(**fixed)
-    started, spent = time.monotonic(), 0
+    spent = 0
 
     def is_over(evaluations: int) -> bool:
         nonlocal spent
         spent = evaluations
         return evaluations > budget or is_stopped()
 
-    for trial in trials(examples, fixed, legal, is_over):
+    for done, trial in enumerate(trials(examples, fixed, legal, is_over), start=1):
         best = trial.best
-        seconds = time.monotonic() - started
-        run.listener(
-            SearchProgress(f"choosing settings: {trial}", trial.rules, trial.length.total, seconds)
-        )
+        run.progress(f"choosing settings: {trial} · {trial.rules:,} rules", done, None)
         verdict = ", best" if trial.is_best else ""
-        run.detail(
-            f"[trial] {trial}: {trial.rules:,} rules, {trial.length.total:,.1f} bits{verdict}"
-        )
-    return ChosenSettings(best, is_truncated=spent > budget)
+        length = f"{trial.rules:,} rules, {trial.length.total:,.1f} bits"
+        run.detail(f"[trial] {trial}: {length}{verdict}")
+    return best, spent > budget
 
 
 def learn_grammar(task: ParserTask, run: Run) -> tuple[Grammar, InductionSettings | None]:
-    """The grammar of a task, and the settings that it was found with; a given grammar was not searched for."""
+    """The grammar of a task, and the settings that it was found with, unless it was given."""
     if isinstance(task.rules, Grammar):
         return task.rules, None
-    settings = task.rules or _chosen_settings(task, run)
-    grammar = _induced(task, settings, run)
-    if task.values is not None:
-        grammar = Grammar.of(
-            relexicalize_rules(grammar, task.text.slots.free_text), MOST_NON_TERMINALS
-        )
-    return grammar, settings
+    examples, seeds, types = task.searched()
 
-
-def _chosen_settings(task: ParserTask, run: Run) -> InductionSettings:
-    if task.values is not None:
-        return InductionSettings.for_slots()
-    examples, _, legal = task.searched()
-    fingerprint = RunConfig.of("choice", examples, target_grammar=sha256(str(legal))).fingerprint
-    chosen = run.recorded("induction.json", ChosenSettings, fingerprint)
-    if chosen is None:
-        chosen = choose_settings(
-            examples, {}, legal, min(BUDGET, EVALUATIONS_AN_EXAMPLE * len(examples)), run
-        )
-        run.record("induction.json", chosen, fingerprint)
-    run.detail(f"[induction] {in_words(chosen.settings)}")
-    return chosen.settings
-
-
-def _induced(task: ParserTask, settings: InductionSettings, run: Run) -> Grammar:
-    """The grammar that a search finds, or that an interrupted run has found."""
-    examples, first_rules, types = task.searched()
-    if task.values is None and task.rules is not None:
+    # Choose the settings.
+    settings = task.rules
+    if settings is None:
+        settings = InductionSettings.for_slots()
+        if not task.values:
+            budget = min(BUDGET, EVALUATIONS_AN_EXAMPLE * len(examples))
+            settings, _ = choose_settings(examples, {}, types, budget, run)
+            run.detail(f"[induction] {in_words(settings)}")
+    elif not task.values:
         types = task.rule_types
+    chosen = settings
     if task.earlier_rules:
-        settings = continued_settings(settings, first_rules)
-    manual_rules = [rule for rule in task.manual_rules if rule.arity <= settings.max_non_terminals]
-    seeds = manual_rules + first_rules
-    path = run.path("grammar.txt")
-    head = "\n".join(grammar_comments(induction_config(examples, settings, seeds, types))) + "\n"
-    if path is not None and path.exists() and path.read_text(encoding="utf-8").startswith(head):
-        return Grammar.read(path, settings.max_non_terminals)
-    induced = search_grammar(examples, settings, seeds, types, run=run)
-    if path is not None:
-        induced.write(path)
+        # Earlier rules may have more non-terminals, and they have the common affixes already.
+        arity = max([settings.max_non_terminals, *(rule.arity for rule in seeds)])
+        settings = settings.changed(max_non_terminals=arity, frame=False, shortest=None)
+
+    # Search.
+    manual = [rule for rule in task.manual_rules if rule.arity <= settings.max_non_terminals]
+    grammar = search_grammar(examples, settings, manual + seeds, types, run=run).grammar
+    # Folds are silent; the training itself tells what was induced.
     if not run.label:
-        run.note(
-            f"{counted(len(induced.grammar), 'rule')} induced from {counted(len(examples), 'example')}"
-        )
-        if (
-            task.values is None
-            and len(induced.grammar) >= len(distinct_pairs(examples)) >= FEWEST_TO_COMPRESS
-        ):
+        rules = counted(len(grammar), "rule")
+        run.note(f"{rules} induced from {counted(len(examples), 'example')}")
+        distinct = len(distinct_pairs(examples))
+        if task.values is None and len(grammar) >= distinct >= FEWEST_TO_COMPRESS:
             run.warn(NOTHING_SHARED)
-    return induced.grammar
-
-
-def continued_settings(settings: InductionSettings, rules: Sequence[Rule]) -> InductionSettings:
-    """The settings for a search that goes on from `rules`, which may have more non-terminals and know the frame."""
-    bound = max([settings.max_non_terminals, *(rule.arity for rule in rules)])
-    return settings.changed(max_non_terminals=bound, frame=False, shortest=None)
+    if task.values:
+        rules_with_slots = relexicalize_rules(grammar, task.text.slots.free_text)
+        grammar = Grammar.of(rules_with_slots, MOST_NON_TERMINALS)
+    return grammar, chosen

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 import torch
 
 from nqg.data.example import Example, distinct_pairs
-from nqg.errors import MissingExtra
 from nqg.grammar.grammar import Grammar
 from nqg.inference.parser import Parser
 from nqg.model.checkpoint import Provenance
@@ -22,11 +21,11 @@ from nqg.pipeline.task import ParserTask
 from nqg.preprocessing.preprocessor import Preprocessor
 from nqg.preprocessing.training_text import tokenized
 from nqg.training.parser_training import ParserTraining
-from nqg.training.records import TrainingStep
 from nqg.training.resume import PARSER_SAVE_EVERY, restore, saved_steps
 from nqg.types.target_grammar import TargetGrammar
 
-FEW_EXAMPLES = 1000  # of which one thread learns as fast as several
+# Of fewer examples one thread learns as fast as several (not measured).
+FEW_EXAMPLES = 1000
 
 
 def fit_parser(
@@ -44,6 +43,7 @@ def fit_parser(
 
     With `text`, examples are raw: the grammar must be one of `tokenized(examples, text)`.
     """
+    # Without slots and search, the task has no more than this.
     task = ParserTask(
         examples=tokenized(examples, text),
         dev=tokenized(dev, text),
@@ -61,7 +61,8 @@ def fit_parser(
 
 def train_parser(task: ParserTask, grammar: Grammar, run: Run) -> ParserTraining:
     """Train to the end, from the beginning or from the state that an interrupted run has saved."""
-    if task.values is not None:
+    # In training, slots know the values that were found in the examples.
+    if task.values:
         grammar = replace(grammar, slots=task.values.slots)
     grammar = grammar.typed_by(task.target_grammar if task.model.typed else None)
     training = ParserTraining(
@@ -82,62 +83,39 @@ def train_parser(task: ParserTask, grammar: Grammar, run: Run) -> ParserTraining
 
 def _forests(task: ParserTask, grammar: Grammar, run: Run) -> Forests:
     examples = distinct_pairs(task.examples)
-    chunks = -(-len(examples) // CHUNK_SIZE)
-    return joined(run.tracked(forest_chunks(grammar, examples), "building forests", chunks))
+    total = math.ceil(len(examples) / CHUNK_SIZE)
+    chunks = []
+    for chunk in forest_chunks(grammar, examples):
+        chunks.append(chunk)
+        run.progress("building forests", len(chunks), total)
+    return joined(chunks)
 
 
 def _train(training: ParserTraining, run: Run) -> None:
     """Make the steps that are left, each reported with loss, dev accuracy and speed."""
     trainer, settings = training.trainer, training.settings
     state = run.path("state.safetensors")
-    if state is not None and state.exists():
-        restore(state, trainer)
-        run.note(f"{state}: continuing after step {trainer.made:,}")
+    # Continue from a saved state, if there is one.
+    steps = trainer.steps()
+    if state:
+        if state.exists():
+            restore(state, trainer)
+            run.note(f"{state}: continuing after step {trainer.made:,}")
+        steps = saved_steps(trainer, state, run.settings.save_every or PARSER_SAVE_EVERY)
+    # Report the speed of this run, not of the run before it.
     first, started, dev = trainer.made, time.monotonic(), ""
     batch_size = settings.batch(len(training.data))
-    with _curves(run, first) as curves:
-        save_every = run.settings.save_every or PARSER_SAVE_EVERY
-        for step in saved_steps(trainer, state, save_every) if state else trainer.steps():
-            speed = (step.number - first) * batch_size / max(time.monotonic() - started, 1e-9)
-            if step.dev is not None:
-                dev = f" · dev {step.dev.exact_match:.1%}"
-            run.progress(
-                f"training · loss {step.loss:.4f}{dev} · {speed:,.0f} examples/s",
-                step.number,
-                settings.steps,
-            )
-            if curves is not None:
-                _draw(curves, step)
-
-
-def _curves(run: Run, first: int) -> AbstractContextManager[Any]:
-    """TensorBoard's writer, if curves are wanted."""
-    if run.settings.tensorboard is None or not run.processes.is_main:
-        return nullcontext()
-    writer: AbstractContextManager[Any] = summary_writer()(
-        run.settings.tensorboard, purge_step=first + 1
-    )
-    return writer
-
-
-def _draw(curves: Any, step: TrainingStep) -> None:
-    for name, value in step.to_dict().items():
-        if name != "step" and value is not None:
-            curves.add_scalar(name.replace("dev_", "dev/"), value, step.number)
-
-
-def summary_writer() -> Any:
-    """TensorBoard's class of writers, if it is installed."""
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        raise MissingExtra("drawing curves with TensorBoard", "tensorboard") from error
-    return SummaryWriter
+    for step in steps:
+        speed = (step.number - first) * batch_size / max(time.monotonic() - started, 1e-9)
+        if step.dev:
+            dev = f" · dev {step.dev.exact_match:.1%}"
+        what = f"training · loss {step.loss:.4f}{dev} · {speed:,.0f} examples/s"
+        run.progress(what, step.number, settings.steps)
 
 
 @contextmanager
 def fitting_threads(task: ParserTask) -> Iterator[None]:
-    """As many threads as PyTorch takes, but one for a small model: more would wait for each other."""
+    """One thread for a small model, because several would wait for each other."""
     before = torch.get_num_threads()
     if task.model.encoder == EMBEDDED and len(task.examples) < FEW_EXAMPLES:
         torch.set_num_threads(1)

@@ -1,4 +1,4 @@
-"""The settings of a training: a small frozen dataclass for each stage, named as the tables of a TOML file."""
+"""The settings of a training: a dataclass for each stage, named as the tables of a TOML file."""
 
 from __future__ import annotations
 
@@ -21,33 +21,35 @@ if TYPE_CHECKING:
     from nqg.model.checkpoint import SavedModel
 
 AUTOMATIC, INFERRED, NONE = "auto", "inferred", "none"
-TEACHING = AugmentationSettings(
-    kept=0.5
-)  # how a grammar teaches a fallback where only the number of samples is given
+# How a grammar teaches a fallback where only the number of samples is given.
+TEACHING = AugmentationSettings(kept=0.5)
 SECOND_READER_TABLES = ("fine_tuning", "augmentation")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TypeSettings:
-    """Which programs are legal: "inferred" from the training programs, "none" (all are), or the path of a grammar.
+    """Which programs are legal: "inferred" from training, "none" (all are), or a grammar's path.
 
-    With "auto" they are those of a database, or of the model that training goes on from, or inferred.
+    With "auto" they are those of a database, or of the model that training goes on from, or
+    inferred. Examples with illegal programs are refused or, with `skip_illegal`, left out.
     """
 
     target_grammar: str = AUTOMATIC
-    skip_illegal: bool = False  # leave out examples with illegal programs instead of refusing them
+    skip_illegal: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ConfidenceSettings:
-    """How confidence is learned from examples that are held out in turn, and what it is used for."""
+    """How confidence is learned from examples that are held out in turn, and what it is used for.
 
-    folds: int | None = None  # None: as many as suit the number of examples; 0: no confidence
+    Without `folds`, their number suits that of the examples; with 0, there is no confidence. With a
+    `gate`, the fallback also answers where the grammar is unsure; the threshold is learned.
+    """
+
+    folds: int | None = None
     hold_out: HeldOut = HeldOut.TEMPLATE
     min_precision: float = LEAST_PRECISION
-    gate: bool = (
-        False  # the fallback also answers where the grammar is unsure; the threshold is learned
-    )
+    gate: bool = False
 
     def __post_init__(self) -> None:
         check_at_least(0, self, "folds")
@@ -61,30 +63,32 @@ class ConfidenceSettings:
             raise SettingsError(f"min_precision is {self.min_precision}; expected 0 to 1")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RunSettings:
-    """What changes how a training runs, and nothing of its result."""
+    """What changes how a training runs, and nothing of its result.
 
-    save_every: int | None = None  # steps that a kill can cost; None: as suits what is trained
-    tensorboard: str | None = None  # folder for curves
+    A kill costs at most `save_every` steps; None is what suits the model that is trained.
+    """
+
+    save_every: int | None = None
 
     def __post_init__(self) -> None:
         check_at_least(1, self, "save_every")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TrainSettings:
     """Everything that decides what `nqg.train` makes of its data, a table for each stage.
 
-    Without `model` there is no grammar: a sequence-to-sequence model is all that is trained. Without `seq2seq` there is
-    no fallback, without `augmentation` it learns from the examples alone, and without `induction` trial searches choose
-    the settings of the search for rules.
+    Without `model` there is no grammar: a sequence-to-sequence model is all that is trained.
+    Without `seq2seq` there is no fallback, without `augmentation` it learns from the examples
+    alone, and without `induction` trial searches choose the settings of the search for rules.
+    `slots` are the declared ones, as a settings file has them; paths are relative to the `file`
+    that the settings were read from.
     """
 
     text: TextSettings = field(default_factory=TextSettings)
-    slots: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # the declared ones, as a settings file has them
+    slots: Mapping[str, Any] = field(default_factory=dict)
     types: TypeSettings = field(default_factory=TypeSettings)
     induction: InductionSettings | None = None
     model: ModelSettings | None = field(default_factory=ModelSettings)
@@ -94,24 +98,23 @@ class TrainSettings:
     augmentation: AugmentationSettings | None = None
     confidence: ConfidenceSettings = field(default_factory=ConfidenceSettings)
     run: RunSettings = field(default_factory=RunSettings)
-    file: Path | None = field(
-        default=None, compare=False
-    )  # that these were read from: its paths are relative to it
+    file: Path | None = field(default=None, compare=False)
 
     def check(self) -> None:
         """Refuse settings of a fallback where there is none."""
-        if self.seq2seq is not None:
+        if self.seq2seq:
             return
         if self.confidence.gate:
             raise SettingsError("a gate needs a fallback; name one as 'seq2seq'")
-        if self.augmentation is not None:
+        if self.augmentation:
             raise SettingsError("samples teach a fallback; name one as 'seq2seq'")
         if self.model is None:
             raise SettingsError("neither 'model' nor 'seq2seq' is set; expected at least one")
 
     @classmethod
     def read(cls, path: Path | str) -> TrainSettings:
-        """The settings in a TOML file; an unknown key or a value of another type is refused by name.
+        """The settings in a TOML file; an unknown key or a value of another type is refused by
+        name.
 
         A table [seq2seq], even an empty one, asks for a fallback.
         """
@@ -120,12 +123,12 @@ class TrainSettings:
 
     def with_seq2seq(self, model: str) -> TrainSettings:
         """The same settings with a fallback: weights from Hugging Face, a folder, or "embedded"."""
-        return replace(
-            self, seq2seq=replace(self.seq2seq or Seq2seqSettings.of(model), model=model)
-        )
+        # Other settings of a fallback stay.
+        fallback = replace(self.seq2seq or Seq2seqSettings.of(model), model=model)
+        return replace(self, seq2seq=fallback)
 
     def tables(self) -> Iterator[tuple[str, DataclassInstance]]:
-        """The settings of each stage under the name of their table; without a fallback, none of its."""
+        """The settings of each stage under the name of their table; a fallback may have none."""
         for table in fields(self):
             value = getattr(self, table.name)
             is_unused = self.seq2seq is None and table.name in SECOND_READER_TABLES
@@ -135,18 +138,15 @@ class TrainSettings:
 
 def recorded_settings(model: SavedModel, folder: Path) -> TrainSettings:
     """The settings with which a model was trained, as far as its folder has them."""
-    place = folder / "nqg.json"
-    training = read_dataclass(
-        TrainingSettings, dict(model.provenance.training), "'training'", place
-    )
-    if model.provenance.induction:
-        induction = read_dataclass(
-            InductionSettings, dict(model.provenance.induction), "'induction'", place
-        )
-    elif model.text.slots.slots:
+    recorded, index = model.provenance, folder / "nqg.json"
+    training = read_dataclass(TrainingSettings, dict(recorded.training), "'training'", index)
+    # Older models do not record the settings of induction.
+    induction = InductionSettings.automatic()
+    if model.text.slots.slots:
         induction = InductionSettings.for_slots()
-    else:
-        induction = InductionSettings.automatic()
+    if recorded.induction:
+        values = dict(recorded.induction)
+        induction = read_dataclass(InductionSettings, values, "'induction'", index)
     return TrainSettings(model=model.settings, training=training, induction=induction)
 
 
@@ -156,4 +156,6 @@ def in_words(settings: DataclassInstance) -> str:
     >>> in_words(InductionSettings())[:46]
     'terminal_bits = 8.0, non_terminal_bits = 1.0, '
     """
-    return ", ".join(f"{each.name} = {getattr(settings, each.name)}" for each in fields(settings))
+    return ", ".join(
+        f"{field.name} = {getattr(settings, field.name)}" for field in fields(settings)
+    )

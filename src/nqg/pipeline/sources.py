@@ -1,4 +1,4 @@
-"""What `nqg.train` learns from: a file, pairs of strings, examples, dictionaries, or rows of a `datasets.Dataset`."""
+"""What `nqg.train` learns from: a file, pairs, examples, or rows of a `datasets.Dataset`."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from nqg.data.example_files import check_example, read_examples
 from nqg.errors import FormatError, NqgError, Place
 
 ExampleSource: TypeAlias = "Path | str | Iterable[Example | tuple[str, str] | Mapping[str, Any]]"
-FIELDS = {  # how other people's datasets call the two sides of a pair
+# How other people's datasets call the two sides of a pair.
+FIELDS = {
     "source": ("source", "sentence", "input", "question", "utterance", "text"),
     "target": ("target", "program", "output", "query", "label"),
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NamedExamples:
     """Raw examples, and what messages call the place that they come from."""
 
@@ -50,6 +51,7 @@ def read_source(source: ExampleSource, name: str = "examples") -> NamedExamples:
 
 
 def _example(row: object, place: Place) -> Example:
+    # An example, a dictionary or a pair.
     if isinstance(row, Example):
         example = row
     elif isinstance(row, Mapping):
@@ -72,6 +74,5 @@ def _field(row: Mapping[Any, Any], side: str, place: Place) -> str:
     for name in FIELDS[side]:
         if isinstance(row.get(name), str):
             return str(row[name])
-    raise NqgError(
-        f"{place}: expected '{side}' (or {', '.join(FIELDS[side][1:])}), found {', '.join(map(str, row))}"
-    )
+    expected = f"'{side}' (or {', '.join(FIELDS[side][1:])})"
+    raise NqgError(f"{place}: expected {expected}, found {', '.join(map(str, row))}")

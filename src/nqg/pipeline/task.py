@@ -1,4 +1,4 @@
-"""What a parser is to be learned from: the stages of text and types turn raw examples into a `ParserTask`."""
+"""What a parser is learned from: the stages of text and types make a `ParserTask`."""
 
 from __future__ import annotations
 
@@ -32,17 +32,14 @@ from nqg.types.tree_automaton import Signatures
 if TYPE_CHECKING:
     from nqg.preprocessing.program_language import ProgramLanguage
 
-FREE_TEXT_WARM_UP = (
-    100  # steps; where any words may be free text, a model that learns fast is sure too soon
-)
-SQL_INDUCTION = (
-    InductionSettings(  # names of tables and columns are not values that sentences share
-        identity_rules=False, repeated_targets=True, data_weight=0.25
-    )
-)
+# Steps of warm-up where any words may be free text: a model that learns fast is sure too soon. Not
+# measured.
+FREE_TEXT_WARM_UP = 100
+# Names of tables and columns are not values that sentences share.
+SQL_INDUCTION = InductionSettings(identity_rules=False, repeated_targets=True, data_weight=0.25)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TrainingInput:
     """What a user gives to a training besides its settings."""
 
@@ -55,21 +52,40 @@ class TrainingInput:
     earlier_folder: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PreparedText:
-    """What the text stage found: tokenised examples, how they were tokenised, and the values of slots in them."""
+    """What the text stage found: how text is tokenised, and the examples so read.
 
-    examples: Sequence[Example]
+    `is_kept` says that the text is that of the model that training goes on from.
+    """
+
+    training: TrainingText
     dev: Sequence[Example]
-    preprocessor: Preprocessor
-    values: TrainingText | None
     language: ProgramLanguage | None
-    is_kept: bool  # the text is that of the model that training goes on from
+    is_kept: bool
+
+    @property
+    def examples(self) -> Sequence[Example]:
+        return self.training.examples
+
+    @property
+    def preprocessor(self) -> Preprocessor:
+        return self.training.text
+
+    @property
+    def values(self) -> TrainingText | None:
+        """The examples with the values of slots, if there are slots."""
+        return self.training if self.training.has_slots else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ParserTask:
-    """What a parser is learned from; `rules` are a grammar, or settings to find one with, or None: trials choose."""
+    """What a parser is learned from.
+
+    `rules` are a grammar, or settings to find one with, or None: trials choose these. `rule_types`
+    are what a search with given settings respects, and `earlier_rules` those of the model that
+    training goes on from.
+    """
 
     examples: Sequence[Example]
     dev: Sequence[Example]
@@ -79,133 +95,131 @@ class ParserTask:
     text: Preprocessor = Preprocessor()  # noqa: RUF009 (frozen)
     values: TrainingText | None = None
     target_grammar: TargetGrammar | None = None
-    rule_types: TargetGrammar | None = None  # what a search with given settings respects
+    rule_types: TargetGrammar | None = None
     manual_rules: tuple[Rule, ...] = ()
-    earlier_rules: tuple[Rule, ...] = ()  # of the model that training goes on from
+    earlier_rules: tuple[Rule, ...] = ()
     language: ProgramLanguage | None = None
 
     def searched(self) -> tuple[Sequence[Example], list[Rule], TargetGrammar | None]:
-        """The examples that rules are searched in, the rules to begin with, and the types of their programs."""
+        """The examples that rules are searched in, the rules to begin with, and their types."""
         types = self.target_grammar if self.model.typed else None
-        if self.values is None:
+        if not self.values:
             return self.examples, list(self.earlier_rules), types
         examples, rules, types = self.values.searched(self.examples, types)
-        numbered = index_placeholders(
-            self.earlier_rules, (example.source_tokens for example in examples)
-        )
-        return examples, [*rules, *numbered], types
+        sources = (example.source_tokens for example in examples)
+        return examples, [*rules, *index_placeholders(self.earlier_rules, sources)], types
 
     def as_written(self, examples: Sequence[Example]) -> Sequence[Example]:
-        """The examples for a model that copies words: with slots, in the casing that somebody wrote."""
-        if self.values is None:
+        """The examples for a model that copies words: with slots, in their original casing."""
+        if not self.values:
             return examples
         sources = self.values.as_written(example.source for example in examples)
-        return [
-            replace(example, source=source)
-            for example, source in zip(examples, sources, strict=True)
-        ]
+        return [replace(example, source=source) for example, source in zip(examples, sources)]
 
 
-def read_text(given: TrainingInput, settings: TrainSettings, run: Run) -> PreparedText:
-    """The text stage: how raw text becomes tokens, and which values it has, fitted to the training examples."""
-    earlier, train = given.earlier, given.train
+def read_text(inputs: TrainingInput, settings: TrainSettings, run: Run) -> PreparedText:
+    """The text stage: how raw text becomes tokens and values, fitted to the training examples."""
+    earlier, train, database = inputs.earlier, inputs.train, inputs.database
     text_settings, slots = settings.text, settings.slots
-    language = _program_language(given, run)
-    if given.grammar is not None and not _reads_slots(given.grammar):
+    if inputs.grammar is not None and not reads_slots(inputs.grammar):
         text_settings, slots = replace(text_settings, slots="given"), {}
-    is_kept = (
-        earlier is not None
-        and text_settings == TextSettings()
-        and not slots
-        and given.database is None
-    )
-    raw = _tokenized_programs(train, language) if language else train.examples
-    if earlier is not None and is_kept:
-        found = TrainingText.of(raw, earlier.text)
-    elif language is not None:
-        if not slots and text_settings.slots != "given" and given.database is not None:
-            pairs = [(example.source, example.target) for example in train.examples]
-            slots = language.column_slots(given.database, pairs)
-        text_settings = replace(text_settings, programs="spaces", slots="given")
-        found = fit_training_text(raw, text_settings, slots, settings.file)
+    is_changed = text_settings != TextSettings() or slots or database is not None
+
+    # Read the queries over a database.
+    language = earlier.language if earlier else None
+    if database:
+        language = _fitted_language(database, train, run)
+    examples = _tokenized_programs(train, language)
+
+    # Fit the text, unless that of an earlier model is kept.
+    if earlier and not is_changed:
+        text = TrainingText.of(examples, earlier.text)
     else:
-        found = fit_training_text(raw, text_settings, slots, settings.file)
-    preprocessor = found.text
-    words = in_words(preprocessor.sentences)
-    run.detail(
-        f"[text] {words}, courtesy = {preprocessor.courtesy}, programs = {preprocessor.programs.scheme}"
-    )
+        if language:
+            if database and not slots and text_settings.slots != "given":
+                pairs = [(example.source, example.target) for example in train.examples]
+                slots = language.column_slots(database, pairs)
+            text_settings = replace(text_settings, programs="spaces", slots="given")
+        text = fit_training_text(examples, text_settings, slots, settings.file)
+
+    # Tell what was found.
+    preprocessor = text.text
+    schemes = f"courtesy = {preprocessor.courtesy}, programs = {preprocessor.programs.scheme}"
+    run.detail(f"[text] {in_words(preprocessor.sentences)}, {schemes}")
     for slot in preprocessor.slots.slots:
         run.detail(f"[slots] {slot}")
-    if language is None:
-        _warn_of_flaws(train, found.examples, run)
+    if not language:
+        _warn_of_flaws(train, text.examples, run)
     dev: Sequence[Example] = ()
-    if given.dev is not None:
-        dev = tokenized(
-            _tokenized_programs(given.dev, language) if language else given.dev.examples,
-            preprocessor,
-        )
-    return PreparedText(
-        found.examples, dev, preprocessor, found if found.has_slots else None, language, is_kept
-    )
+    if inputs.dev:
+        dev = tokenized(_tokenized_programs(inputs.dev, language), preprocessor)
+    return PreparedText(text, dev, language, is_kept=bool(earlier and not is_changed))
 
 
-def _reads_slots(grammar: Grammar) -> bool:
+def reads_slots(grammar: Grammar) -> bool:
+    """Whether a grammar has rules that read the values of slots."""
     return any(str(rule.source[0]).startswith(SLOT) for rule in grammar)
 
 
 def _warn_of_flaws(train: NamedExamples, examples: Sequence[Example], run: Run) -> None:
     """Tell the first of each kind of flaw that teaches something wrong."""
-    told: set[str] = set()
+    reported: set[str] = set()
     for flaw in flaws(train.examples, examples):
-        if flaw.kind in SERIOUS and flaw.kind not in told:
-            told.add(flaw.kind)
-            run.warn(f"{train.path}:{flaw.line}: {flaw}; `nqg check-data {train.path}` shows all")
+        if flaw.kind in SERIOUS and flaw.kind not in reported:
+            reported.add(flaw.kind)
+            advice = f"`nqg check-data {train.path}` shows all"
+            run.warn(f"{train.path}:{flaw.line}: {flaw}; {advice}")
 
 
-def _program_language(given: TrainingInput, run: Run) -> ProgramLanguage | None:
+def _fitted_language(database: str, train: NamedExamples, run: Run) -> ProgramLanguage:
     """How queries over the database are written, as far as the examples show it."""
-    if given.database is None:
-        return given.earlier.language if given.earlier else None
-    programs = load_extension("nqg.sql.programs:SqlPrograms")
-    schema = load_extension("nqg.sql.schema:read_database")(given.database)
-    language: ProgramLanguage = programs.fit(
-        schema, [example.target for example in given.train.examples]
-    )
+    schema = load_extension("nqg.sql.schema:read_database")(database)
+    queries = [example.target for example in train.examples]
+    language: ProgramLanguage = load_extension("nqg.sql.programs:SqlPrograms").fit(schema, queries)
     run.detail(f"[sql] {language}")
     return language
 
 
-def _tokenized_programs(source: NamedExamples, language: ProgramLanguage) -> tuple[Example, ...]:
+def _tokenized_programs(
+    source: NamedExamples, language: ProgramLanguage | None
+) -> tuple[Example, ...]:
     """The examples with their queries in the form that a grammar learns from."""
-    read = []
+    if not language:
+        return source.examples
+    examples = []
     for number, example in enumerate(source.examples):
         try:
             tokens = language.tokenize(example.target)
         except FormatError as error:
             raise error.at(source.place(number)) from None
-        read.append(replace(example, target=" ".join(tokens)))
-    return tuple(read)
+        examples.append(replace(example, target=" ".join(tokens)))
+    return tuple(examples)
 
 
 def parser_task(
-    given: TrainingInput, text: PreparedText, settings: TrainSettings, run: Run
+    inputs: TrainingInput, text: PreparedText, settings: TrainSettings, run: Run
 ) -> ParserTask:
-    """The types stage: which programs are legal, and with it everything that the grammar and the parser need."""
+    """The types stage: which programs are legal, and all else that grammar and parser need."""
     assert settings.model is not None, "a task is that of a parser"
-    earlier, language = given.earlier, text.language
-    if earlier is not None:
-        _check_fits(earlier, text, str(given.earlier_folder), run)
-    legal, examples = _legal_programs(given, text, settings, run)
-    manual_rules, legal = _manual_rules(given.manual_rules, legal, text.preprocessor)
+    earlier, language = inputs.earlier, text.language
+    earlier_rules: tuple[Rule, ...] = ()
+    if earlier:
+        _check_fits(earlier, text, str(inputs.earlier_folder), run)
+        earlier_rules = tuple(filter(has_words_on_both_sides, earlier.trained_rules))
+    # Which programs are legal, with those of rules by hand.
+    legal, examples = _legal_programs(inputs, text, settings, run)
+    manual_rules, legal = _manual_rules(inputs.manual_rules, legal, text.preprocessor)
     training = settings.training
     if text.preprocessor.slots.free_text and training.warm_up is None:
         training = replace(training, warm_up=FREE_TEXT_WARM_UP)
-    rules: Grammar | InductionSettings | None = given.grammar or settings.induction
-    if rules is None and language is not None:
+    # A given grammar, or given settings, or those for SQL; else trials choose.
+    rules: Grammar | InductionSettings | None = inputs.grammar or settings.induction
+    if rules is None and language:
         rules = SQL_INDUCTION
-    is_restricted = (language is not None or earlier is not None) and settings.model.typed
-    earlier_rules = filter(has_words_on_both_sides, earlier.trained_rules) if earlier else ()
+    # Types restrict a search with given settings only where they are known from elsewhere.
+    rule_types = None
+    if settings.model.typed and (language or earlier):
+        rule_types = legal
     return ParserTask(
         examples=examples,
         dev=text.dev,
@@ -215,49 +229,46 @@ def parser_task(
         text=text.preprocessor,
         values=text.values,
         target_grammar=legal,
-        rule_types=legal if is_restricted else None,
+        rule_types=rule_types,
         manual_rules=manual_rules,
-        earlier_rules=tuple(earlier_rules),
+        earlier_rules=earlier_rules,
         language=language,
     )
 
 
 def _legal_programs(
-    given: TrainingInput, text: PreparedText, settings: TrainSettings, run: Run
+    inputs: TrainingInput, text: PreparedText, settings: TrainSettings, run: Run
 ) -> tuple[TargetGrammar | None, Sequence[Example]]:
     """The grammar of legal programs, and the examples whose programs it accepts."""
-    named, earlier, examples = settings.types.target_grammar, given.earlier, text.examples
-    if (
-        named == AUTOMATIC
-        and earlier is not None
-        and text.is_kept
-        and earlier.target_grammar is None
-    ):
-        named = NONE
-    if named == NONE:
+    name, examples = settings.types.target_grammar, text.examples
+    earlier = inputs.earlier if text.is_kept else None
+    if name == AUTOMATIC and earlier and earlier.target_grammar is None:
+        name = NONE
+    if name == NONE:
         return None, examples
-    if text.language is not None and named == AUTOMATIC:
+    # A database has its own grammar of queries.
+    if text.language and name == AUTOMATIC:
         numbers = [slot.name for slot in text.preprocessor.slots.slots if slot.kind == "number"]
         legal = allow_number_slots(text.language.target_grammar, numbers)
-    elif named in (AUTOMATIC, INFERRED):
-        return _inferred_types(earlier if text.is_kept else None, text, run), examples
+    elif name in (AUTOMATIC, INFERRED):
+        return _inferred_types(earlier, text, run), examples
     else:
-        legal = target_grammar_named(named)
-    kept = legal_examples(
-        legal, examples, given.train.path, skips_illegal=settings.types.skip_illegal, note=run.note
+        legal = target_grammar_named(name)
+    skips_illegal = settings.types.skip_illegal
+    return legal, legal_examples(
+        legal, examples, inputs.train.path, skips_illegal=skips_illegal, note=run.note
     )
-    return legal, kept
 
 
 def _inferred_types(earlier: SavedModel | None, text: PreparedText, run: Run) -> TargetGrammar:
-    """The types of the programs: those of the earlier model, if all programs fit them, else inferred."""
-    if text.values is None:
+    """The types of the programs: those of the earlier model, if all programs fit them."""
+    if not text.values:
         programs = [example.target_tokens for example in text.examples]
     else:
         programs = text.values.programs(text.examples)
-    known = earlier.target_grammar if earlier is not None else None
-    if known is not None and all(map(known.accepts, programs)):
-        return known
+    types = earlier and earlier.target_grammar
+    if types and all(map(types.accepts, programs)):
+        return types
     inferred = infer_target_grammar(programs)
     run.detail(f"the types of programs, inferred:\n{inferred}")
     return inferred
@@ -268,37 +279,33 @@ def _manual_rules(
 ) -> tuple[tuple[Rule, ...], TargetGrammar | None]:
     """The rules written by hand in a file; illegal ones are refused.
 
-    Values that they write down where programs have slots are legal from now on.
+    Values that the rules write down where programs have slots are legal from now on.
     """
     if path is None:
         return (), legal
     places = read_rules(path, text)
     legal = legal_with(places, legal, text.slots)
     if legal is not None:
-        finder = Signatures(legal)
-        for rule, place in places.items():
-            if not finder.fits(rule.target):
-                raise FormatError(
-                    f"rule '{rule}': {illegal_token(rule, finder)}; see the setting types.target_grammar",
-                    place,
-                )
+        signatures = Signatures(legal)
+        for rule, where in places.items():
+            if not signatures.fits(rule.target):
+                reason = illegal_token(rule, signatures)
+                advice = "see the setting types.target_grammar"
+                raise FormatError(f"rule '{rule}': {reason}; {advice}", where)
     return tuple(places), legal
 
 
 def has_words_on_both_sides(rule: Rule) -> bool:
-    """Whether both sides have terminals; other rules join anything, so that whatever is new is read in odd parts."""
-    return _has_terminal(rule.source) and _has_terminal(rule.target)
-
-
-def _has_terminal(side: Iterable[object]) -> bool:
-    return any(isinstance(symbol, str) for symbol in side)
+    """Whether both sides have terminals; other rules join anything and misread what is new."""
+    return str in map(type, rule.source) and str in map(type, rule.target)
 
 
 def _check_fits(model: SavedModel, text: PreparedText, name: str, run: Run) -> None:
     """Refuse a model whose rules derive nothing of the examples: it is one of other data."""
+    # With slots, both rules and examples have numbered placeholders.
     rules: Iterable[Rule] = model.trained_rules
     examples = text.examples
-    if text.values is not None:
+    if text.values:
         examples = text.values.delexicalize(examples)
         rules = index_placeholders(rules, (example.source_tokens for example in examples))
     derived = len(examples) - len(underivable(Grammar.of(rules, MOST_NON_TERMINALS), examples))

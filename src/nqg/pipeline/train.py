@@ -1,7 +1,7 @@
 """`nqg.train`: from examples to a system that answers sentences.
 
-The stages, each in its own file: *text* and *types* (`task`), *grammar*, *parser*, *seq2seq* (`second_reader`),
-*confidence*. Each is a function from what is known to a little more.
+The stages, each in its own file: *text* and *types* (`task`), *grammar*, *parser*, *seq2seq*
+(`second_reader`), *confidence*. Each is a function from what is known to a little more.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from nqg.evaluation.calibration import (
     fitted_calibrator,
     with_confidence,
 )
-from nqg.evaluation.metrics import Scores, score
+from nqg.evaluation.metrics import score
 from nqg.grammar.grammar import Grammar
 from nqg.induction.settings import InductionSettings
-from nqg.inference.hybrid import Gate, Hybrid, TokenSystem
+from nqg.inference.hybrid import Hybrid, TokenSystem
 from nqg.inference.parser import Parser
 from nqg.inference.rules_by_hand import misfits
-from nqg.model.checkpoint import MOST_NON_TERMINALS, Measurement, Provenance, SavedModel, load_model
+from nqg.model.checkpoint import MOST_NON_TERMINALS, Measurement, Provenance, load_model
 from nqg.pipeline.confidence import held_out_trials
 from nqg.pipeline.events import Listener, Stage, TrainReport, ignore
 from nqg.pipeline.grammar import learn_grammar
-from nqg.pipeline.parser import fitting_threads, summary_writer, train_parser
+from nqg.pipeline.parser import fitting_threads, train_parser
 from nqg.pipeline.run import Run
 from nqg.pipeline.second_reader import SecondReader, train_seq2seq
 from nqg.pipeline.settings import TrainSettings, recorded_settings
@@ -57,14 +57,17 @@ def train(
     device: str | None = None,
     listener: Listener = ignore,
 ) -> Parser | Hybrid | TokenSystem:
-    """Learn to turn sentences into programs from examples of both; `save` keeps what it returns in a folder.
+    """Learn to turn sentences into programs from examples of both; `save` keeps what it returns in
+    a folder.
 
-    `data` is a `.tsv` or `.jsonl` file, or pairs of strings, `Example`s, dictionaries, or rows of a `datasets.Dataset`.
-    `settings` are a `TrainSettings` or the TOML file of a project. `seq2seq` names a second reader for what the grammar
-    does not answer: weights from Hugging Face, a folder of them, or "embedded". With `dev`, training ends with the
-    weights that do best on these examples. A `grammar` is used instead of searching for one, `manual_rules` are added
-    to it, programs over a `database` are checked against its schema, and `start_from` is a model of some of the same
-    examples to go on from. A training that was interrupted continues from what is in its `run_folder`.
+    `data` is a `.tsv` or `.jsonl` file, or pairs of strings, `Example`s, dictionaries, or rows of a
+    `datasets.Dataset`. `settings` are a `TrainSettings` or the TOML file of a project. `seq2seq`
+    names a second reader for what the grammar does not answer: weights from Hugging Face, a folder
+    of them, or "embedded". With `dev`, training ends with the weights that do best on these
+    examples. A `grammar` is used instead of searching for one, `manual_rules` are added to it,
+    programs over a `database` are checked against its schema, and `start_from` is a model of some
+    of the same examples to go on from. A training that was interrupted continues from what is in
+    its `run_folder`.
 
     >>> pairs = [(f"turn {state} the {name}", f"turn_{state}({name})")
     ...          for state in ("on", "off") for name in ("lamp", "radio", "heater", "fan", "oven")]
@@ -73,59 +76,27 @@ def train(
     'turn_off(oven)'
     """
     processes = Processes.launched(device)
-    run_path = None if run_folder is None else Path(run_folder)
-    chosen, given = _inputs(data, settings, dev, grammar, manual_rules, database, start_from)
-    if seq2seq is not None:
-        chosen = chosen.with_seq2seq(seq2seq)
-    chosen.check()
-    if database is not None and chosen.seq2seq is not None:
-        raise NqgError(
-            "a fallback cannot be trained with a database yet; omit 'seq2seq' or 'database'"
-        )
-    if chosen.run.tensorboard is not None:
-        summary_writer()  # better missing now than after an hour
-    run = Run(chosen.run, run_path, device, processes, listener)
-    with run.locked():
-        if given.earlier is not None:
-            _warn_of_fewer_examples(given, run)
-        try:
-            system = _train(given, chosen, run)
-        finally:
-            run.remove_empty_folder()
-    processes.close()
-    return system
-
-
-def _inputs(
-    data: ExampleSource,
-    settings: TrainSettings | Path | str | None,
-    dev: ExampleSource | None,
-    grammar: Grammar | Path | str | None,
-    manual_rules: Path | str | None,
-    database: str | None,
-    start_from: Path | str | None,
-) -> tuple[TrainSettings, TrainingInput]:
-    """The settings and the input of a training, read from the files that the arguments name."""
-    if isinstance(grammar, str | Path):
-        grammar = Grammar.read(Path(grammar), MOST_NON_TERMINALS)
-    if start_from is not None and grammar is not None:
-        raise NqgError(
-            "a training that goes on from a model has its rules; omit 'grammar' or 'start_from'"
-        )
+    # Read what the arguments name.
     chosen = settings if isinstance(settings, TrainSettings) else TrainSettings()
     if isinstance(settings, str | Path):
         chosen = TrainSettings.read(settings)
+    if isinstance(grammar, str | Path):
+        grammar = Grammar.read(Path(grammar), MOST_NON_TERMINALS)
+    # A model to go on from brings its settings; those of the user come first.
     earlier, folder = None, None
-    if start_from is not None:
+    if start_from:
+        if grammar is not None:
+            raise NqgError(
+                "a training that goes on from a model has its rules; omit 'grammar' or 'start_from'"
+            )
         folder = Path(start_from)
         earlier = load_model(folder, "cpu")
         recorded = recorded_settings(earlier, folder)
-        chosen = (
-            recorded
-            if settings is None
-            else replace(chosen, induction=chosen.induction or recorded.induction)
-        )
-    given = TrainingInput(
+        if settings is None:
+            chosen = recorded
+        elif chosen.induction is None:
+            chosen = replace(chosen, induction=recorded.induction)
+    inputs = TrainingInput(
         train=read_source(data, "data"),
         dev=None if dev is None else read_source(dev, "dev"),
         grammar=grammar,
@@ -134,41 +105,48 @@ def _inputs(
         earlier=earlier,
         earlier_folder=folder,
     )
-    return chosen, given
-
-
-def _warn_of_fewer_examples(given: TrainingInput, run: Run) -> None:
-    before = given.earlier.provenance.data if given.earlier else None
-    now = len(given.train.examples)
-    if before is not None and before.examples > now:
-        trained = f"{given.earlier_folder} was trained on {counted(before.examples, 'example')}"
-        run.warn(
-            f"{trained}, {given.train.path} has {now:,}; what only the others show is forgotten"
+    # Refuse what does not go together, before any work.
+    if seq2seq is not None:
+        chosen = chosen.with_seq2seq(seq2seq)
+    chosen.check()
+    if database and chosen.seq2seq:
+        raise NqgError(
+            "a fallback cannot be trained with a database yet; omit 'seq2seq' or 'database'"
         )
+    # Run the stages; one training at a time in a folder.
+    run_path = None if run_folder is None else Path(run_folder)
+    run = Run(chosen.run, run_path, device, processes, listener)
+    with run.locked():
+        try:
+            system = _train(inputs, chosen, run)
+        finally:
+            run.remove_empty_folder()
+    processes.close()
+    return system
 
 
 def _train(
-    given: TrainingInput, settings: TrainSettings, run: Run
+    inputs: TrainingInput, settings: TrainSettings, run: Run
 ) -> Parser | Hybrid | TokenSystem:
+    _warn_of_fewer_examples(inputs, run)
     for table, values in settings.tables():
         run.detail(f"[{table}] {values}")
     reader = SecondReader.of(settings)
     run.stage(Stage.TEXT)
-    text = read_text(given, settings, run)
+    text = read_text(inputs, settings, run)
     if settings.model is None:
-        assert reader is not None, "the settings have a model, or a second reader"
+        assert reader, "the settings have a model, or a second reader"
         return _train_seq2seq_alone(text, reader, run)
     run.stage(Stage.TYPES)
-    task = parser_task(given, text, settings, run)
+    task = parser_task(inputs, text, settings, run)
     with fitting_threads(task):
         run.stage(Stage.GRAMMAR)
-        with run.processes.main_first():
-            grammar, induction = learn_grammar(task, run)
+        grammar, induction = learn_grammar(task, run)
         task = replace(task, rules=induction or grammar)
         run.stage(Stage.PARSER)
         training = train_parser(task, grammar, run)
         second = None
-        if reader is not None:
+        if reader:
             run.stage(Stage.SEQ2SEQ)
             examples = task.as_written(task.examples)
             second = train_seq2seq(reader, examples, run, grammar=training.model.grammar).seq2seq
@@ -176,7 +154,16 @@ def _train(
         trials: list[GateTrial] = []
         if settings.confidence.folds != 0:
             trials = held_out_trials(settings.confidence, task, training, reader, run)
-        return _assembled(given, settings, task, training, second, trials, run)
+        return _assembled(inputs, settings, task, training, second, trials, run)
+
+
+def _warn_of_fewer_examples(inputs: TrainingInput, run: Run) -> None:
+    before = inputs.earlier and inputs.earlier.provenance.data
+    now = len(inputs.train.examples)
+    if before and before.examples > now:
+        trained = f"{inputs.earlier_folder} was trained on {counted(before.examples, 'example')}"
+        fewer = f"{inputs.train.path} has {now:,}"
+        run.warn(f"{trained}, {fewer}; what only the others show is forgotten")
 
 
 def _train_seq2seq_alone(text: PreparedText, reader: SecondReader, run: Run) -> TokenSystem:
@@ -195,13 +182,12 @@ def _train_seq2seq_alone(text: PreparedText, reader: SecondReader, run: Run) -> 
         dev={"accuracy": best.scores.exact_match} if best else None,
     )
     run.listener(report)
-    return TokenSystem(
-        tuning.seq2seq, text.preprocessor, records=tuple(step.to_dict() for step in records)
-    )
+    steps = tuple(step.to_dict() for step in records)
+    return TokenSystem(tuning.seq2seq, text.preprocessor, records=steps)
 
 
 def _assembled(
-    given: TrainingInput,
+    inputs: TrainingInput,
     settings: TrainSettings,
     task: ParserTask,
     training: ParserTraining,
@@ -209,83 +195,48 @@ def _assembled(
     trials: Sequence[GateTrial],
     run: Run,
 ) -> Parser | Hybrid:
-    """The system that the stages have made, with its confidence, its manual rules, and how it was made."""
-    model = training.model
+    """The system of all stages, with its confidence, its manual rules, and how it was made."""
+    # Confidence, and the gate that needs it.
+    model, calibrator, gate = training.model, None, None
     if trials:
         calibrator = fitted_calibrator(
             Parser(model), task.examples, trials, settings.confidence.min_precision
         )
         model = replace(model, calibrator=calibrator)
-    model = _with_manual_rules(model, task, run)
-    scores = _dev_scores(model, task) if given.dev is not None else None
-    model = replace(
-        model,
-        text=task.text,
-        language=task.language,
-        provenance=_provenance(given, task, training, scores),
+        if settings.confidence.gate:
+            gate = calibrated_gate(with_confidence(trials, calibrator.weights))
+    if task.manual_rules:
+        # Rules by hand are kept, also those that no example needs.
+        model = model.with_rules_by_hand(task.manual_rules)
+        unusable = misfits(model.grammar, task.target_grammar, task.manual_rules)
+        for rule, reason in unusable.items():
+            run.note(f"rule '{rule}' is kept, but cannot be used: {reason}")
+
+    # How the model was made, and its figures.
+    records, best = training.trainer.records, training.trainer.best
+    provenance = Provenance.of(
+        task.examples, training.settings, [step.to_dict() for step in records]
     )
-    if task.values is not None:
-        model = replace(model, grammar=replace(model.grammar, slots=task.text.slots))
-    gate = _gate(trials, model) if settings.confidence.gate else None
-    run.listener(_report(task, training, model, scores, gate))
-    parser = Parser(model)
-    return parser if second is None else Hybrid.joined(parser, second, gate)
-
-
-def _with_manual_rules(model: SavedModel, task: ParserTask, run: Run) -> SavedModel:
-    """The trained model with its rules by hand, those that no example needs included."""
-    if not task.manual_rules:
-        return model
-    model = model.with_rules_by_hand(task.manual_rules)
-    for rule, reason in misfits(model.grammar, task.target_grammar, task.manual_rules).items():
-        run.note(f"rule '{rule}' is kept, but cannot be used: {reason}")
-    return model
-
-
-def _dev_scores(model: SavedModel, task: ParserTask) -> Scores:
-    answers = Parser(model).answers(example.source for example in task.dev)
-    return score([answer.target for answer in answers], [example.target for example in task.dev])
-
-
-def _provenance(
-    given: TrainingInput, task: ParserTask, training: ParserTraining, scores: Scores | None
-) -> Provenance:
-    records = [step.to_dict() for step in training.trainer.records]
-    provenance = Provenance.of(task.examples, training.settings, records)
     if isinstance(task.rules, InductionSettings):
         provenance = replace(provenance, induction=asdict(task.rules))
-    if task.values is not None:
-        provenance = replace(
-            provenance, sentences=tuple(task.values.as_written(provenance.sentences))
-        )
-    if scores is not None and given.dev is not None:
-        shares = {
-            "accuracy": scores.accuracy,
-            "coverage": scores.coverage,
-            "precision": scores.precision,
-        }
-        measured = Measurement(DataFingerprint.of(task.dev, given.dev.path.name), shares)
+    if task.values:
+        sentences = task.values.as_written(provenance.sentences)
+        provenance = replace(provenance, sentences=tuple(sentences))
+    # Scores on the dev examples.
+    scores = None
+    if inputs.dev:
+        answers = Parser(model).answers(example.source for example in task.dev)
+        targets = [example.target for example in task.dev]
+        scores = score([answer.target for answer in answers], targets)
+        shares = {name: getattr(scores, name) for name in scores.intervals()}
+        measured = Measurement(DataFingerprint.of(task.dev, inputs.dev.path.name), shares)
         provenance = replace(provenance, measurements=(measured,))
-    return provenance
-
-
-def _gate(trials: Sequence[GateTrial], model: SavedModel) -> Gate:
-    """The gate that is best on held-out examples, by the confidence of the model."""
-    if model.calibrator is None:
-        return calibrated_gate(trials)
-    return calibrated_gate(with_confidence(trials, model.calibrator.weights))
-
-
-def _report(
-    task: ParserTask,
-    training: ParserTraining,
-    model: SavedModel,
-    scores: Scores | None,
-    gate: Gate | None,
-) -> TrainReport:
-    records, best, calibrator = training.trainer.records, training.trainer.best, model.calibrator
+    # Tell the listener, and put the system together.
     distinct = len(distinct_pairs(task.examples))
-    return TrainReport(
+    held_out = None
+    if calibrator:
+        held_out = {"answers": calibrator.trials, "right": calibrator.right}
+    report = TrainReport(
         rules=len(model.grammar),
         examples=len(training.data),
         repeated=len(task.examples) - distinct,
@@ -294,8 +245,15 @@ def _report(
         loss=records[-1].loss,
         best_step=best.step if best else None,
         dev=scores.to_dict() if scores else None,
-        confidence=str(calibrator) if calibrator else "",
-        held_out={"answers": calibrator.trials, "right": calibrator.right} if calibrator else None,
+        confidence=str(calibrator or ""),
+        held_out=held_out,
         gate=f"{gate}; {gate.calibration}" if gate else "",
         dev_scores=scores,
     )
+    run.listener(report)
+    model = replace(model, text=task.text, language=task.language, provenance=provenance)
+    if task.values:
+        # In training, slots know the values of the training examples; from now on they find them.
+        model = replace(model, grammar=replace(model.grammar, slots=task.text.slots))
+    parser = Parser(model)
+    return parser if second is None else Hybrid.joined(parser, second, gate)
