@@ -14,7 +14,7 @@ from nqg.evaluation.metrics import Scores
 from nqg.inference.hybrid import combine
 from nqg.paper.datasets import load_dataset
 from nqg.paper.judges import SpiderJudge
-from nqg.paper.spider_match import ComponentScores, SpiderReport
+from nqg.paper.spider_match import SpiderReport
 from strategies import PET_SCHEMA
 
 EXAMPLES = [
@@ -106,25 +106,12 @@ def test_spiders_tables_come_with_its_judge() -> None:
     assert {str(level): scores for level, scores in report.levels.items()} == {
         "easy": Scores(2, 1, 0)
     }
-    by_name = {each.name: each for each in report.components}
-    assert by_name["where"] == ComponentScores("where", predicted=1, gold=1, right=1)
-    assert by_name["select"] == ComponentScores("select", predicted=1, gold=2, right=0)
-    assert by_name["tables"] == ComponentScores("tables", predicted=1, gold=2, right=1)
-    assert by_name["order"] == ComponentScores("order", predicted=0, gold=0, right=0)
-    assert (by_name["tables"].precision, by_name["tables"].recall) == (1.0, 0.5)
-    assert by_name["tables"].f1 == pytest.approx(2 / 3)
-    assert (by_name["order"].precision, by_name["order"].recall, by_name["order"].f1) == (
-        None,
-        None,
-        None,
-    )
-    assert set(report.to_dict()) == {"hardness", "components"}
+    assert set(report.to_dict()) == {"hardness"}
 
 
 def test_a_report_on_nothing_is_empty() -> None:
     report = SpiderReport.of([])
     assert report.levels == {}
-    assert all(each.f1 is None for each in report.components)
 
 
 def test_spiders_judge_needs_a_database_that_it_knows_and_a_reference_that_it_can_read() -> None:

@@ -16,7 +16,13 @@ from transformers import GenerationConfig, LogitsProcessorList
 
 from nqg.data.example import Example
 from nqg.errors import FormatError, SettingsError
-from nqg.paper.baselines import BASELINES, TwoStreamConfig, TwoStreams, TwoStreamSettings, turned
+from nqg.paper.baselines import (
+    BASELINES,
+    TwoStreamConfig,
+    TwoStreams,
+    TwoStreamSettings,
+    reverse_padded,
+)
 from nqg.seq2seq.batches import SubwordCorpus, SubwordPair
 from nqg.seq2seq.cuda_graphs import CrossEntropy
 from nqg.seq2seq.fine_tuning import FineTuning
@@ -104,7 +110,7 @@ def test_rows_are_turned_as_a_packed_sequence_is(sentences: list[list[int]]) -> 
         [torch.tensor(each).float().unsqueeze(1) for each in sentences], enforce_sorted=False
     )
     expected, lengths = pad_packed_sequence(lstm(packed)[0], batch_first=True)
-    found = turned(behind(turned(rows, lengths))[0], lengths) * mask.unsqueeze(2)
+    found = reverse_padded(behind(reverse_padded(rows, lengths))[0], lengths) * mask.unsqueeze(2)
     torch.testing.assert_close(found, expected[..., 2:])
 
 

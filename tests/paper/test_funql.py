@@ -24,7 +24,6 @@ from nqg.paper.funql import (
     original_text,
     parse_funql,
     spaced_text,
-    with_leaves,
 )
 from nqg.paper.geoquery import read_corpus
 from strategies import funql_terms
@@ -145,15 +144,6 @@ def test_only_a_city_may_name_its_state() -> None:
         FormatError, match="stateid 'texas' names the state 'tx'; only a cityid has one"
     ):
         Entity(EntityKind.STATE, "texas", "tx")
-
-
-def test_leaves_come_from_left_to_right_and_can_be_changed() -> None:
-    term = parse_funql("exclude(m1, count(m0, 7))")
-    assert [str(leaf) for leaf in leaves(term)] == ["m1", "m0", "7"]
-    assert (
-        original_text(with_leaves(term, lambda leaf: Name(f"x{leaf}")))
-        == "exclude(xm1, count(xm0, x7))"
-    )
 
 
 def test_all_programs_of_the_corpus_survive_parse_print_parse_in_both_forms(

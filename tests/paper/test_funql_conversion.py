@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
+from funql_inverse import folded
 from nqg.errors import FormatError
-from nqg.paper.funql import Term, expanded, folded, original_text, parse_funql, spaced_text
+from nqg.paper.funql import Term, expanded, original_text, parse_funql, spaced_text
 from strategies import converted_funql
 
 PAIRS = [

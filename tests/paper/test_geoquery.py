@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from funql_inverse import restored
 from geobase_rows import geobase_of
 from nqg.errors import FormatError
 from nqg.paper.funql import Entity, EntityKind
@@ -19,7 +20,6 @@ from nqg.paper.geoquery import (
     load_anonymised,
     load_geoquery,
     read_corpus,
-    restored,
 )
 
 NAMES = EntityNames.of(

@@ -214,7 +214,6 @@ def test_the_quirks_of_the_official_program(
 def test_a_query_matches_itself(parts: QueryParts) -> None:
     verdict = spider_match(str(parts), str(parts), PET_SCHEMA)
     assert (verdict.is_match, verdict.differing, verdict.reason) == (True, (), "")
-    assert verdict.predicted == verdict.gold
 
 
 @given(query_parts(), query_parts())
@@ -267,9 +266,7 @@ def test_what_is_selected_grouped_and_combined_does_matter(parts: QueryParts) ->
     more = replace(
         parts, conditions=(*parts.conditions, "student.age > {}"), values=(*parts.values, "3")
     )
-    assert {"where", "where without operators"} <= set(
-        spider_match(str(more), str(parts), PET_SCHEMA).differing
-    )
+    assert "where" in spider_match(str(more), str(parts), PET_SCHEMA).differing
 
 
 @given(SQL_SCRAPS | st.text(max_size=30))
@@ -291,11 +288,7 @@ def test_no_query_is_wrong_and_says_why(predicted: str | None) -> None:
     ("predicted", "gold", "differing"),
     [
         ("select max(age) from student", "select age from student", ["select"]),
-        (
-            "select age from student",
-            "select name from student",
-            ["select", "select without aggregates"],
-        ),
+        ("select age from student", "select name from student", ["select"]),
         (f"{BASE} where age > 1", f"{BASE} where age < 1", ["where"]),
         (
             f"{BASE} where age = 1 or age = 1",

@@ -1,4 +1,5 @@
-"""What reproduces the paper: its datasets, metrics, baselines, recipes and tables. The core never imports it.
+"""What reproduces the paper: its datasets, metrics, baselines, recipes and tables. The core never
+imports it.
 
 `__init__.pyi` lists the public names, which load on first use.
 """

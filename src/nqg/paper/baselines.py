@@ -1,12 +1,15 @@
-"""Syntactic Attention (Russin et al., 2019) and CGPS (Li et al., 2019): baselines of the paper's table 2.
+"""Syntactic Attention (Russin et al., 2019) and CGPS (Li et al., 2019): baselines of the paper's
+table 2.
 
-Both read every word in two streams. The semantic stream is an embedding of the word alone. The syntactic one is another
-embedding, read by a bidirectional LSTM, and says where a decoder looks at each step. A token of the target is chosen
-from the semantic embeddings that are looked at, and from nothing else: not from other words, nor from what was written
-before. So a word that was seen alone can take the place of any other.
+Both read every word in two streams. The semantic stream is an embedding of the word alone. The
+syntactic one is another embedding, read by a bidirectional LSTM, and says where a decoder attends
+at each step. A token of the target is chosen from the semantic embeddings that it attends to, and
+from nothing else: not from other words, nor from what was written before. So a word that was seen
+alone can take the place of any other.
 
-The systems differ in what keeps either stream from learning the other's part. Syntactic Attention drops out numbers of
-the embeddings. CGPS has few of them, adds noise, and lets their squares cost something, which bounds what they tell.
+The systems differ in what keeps either stream from learning the other's part. Syntactic Attention
+drops out numbers of the embeddings. CGPS has few of them, adds noise, and lets their squares cost
+something, which bounds what they tell.
 """
 
 from __future__ import annotations
@@ -29,7 +32,8 @@ from nqg.model_folder import check_shapes, weight_shapes
 from nqg.seq2seq.settings import FineTuningSettings
 from nqg.settings_reader import read_dataclass
 
-PADDING, END_ID = 0, 1  # of `word_tokenizer`
+# Ids of `word_tokenizer`.
+PADDING, END_ID = 0, 1
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
 
 
@@ -37,16 +41,19 @@ WEIGHTS, CONFIG = "model.safetensors", "config.json"
 class TwoStreamSettings:
     """The sizes of a model with two streams, and what disturbs its embeddings.
 
-    `noise` is the standard deviation of what is added to them in training, `penalty` what a square of theirs costs.
+    `noise` is the standard deviation of what is added to them in training, `penalty` what a square
+    of theirs costs.
     """
 
     semantic: int = 120
     syntactic: int = 200
-    units: int = 200  # of the encoder in either direction; the decoder has both
+    # Of the encoder in either direction; the decoder has both.
+    units: int = 200
     dropout: float = 0.0
     noise: float = 0.0
     penalty: float = 0.0
-    spread: float = 1.0  # of new embeddings: with little of it, words begin alike
+    # Of new embeddings: with little of it, words begin alike.
+    spread: float = 1.0
 
     def __post_init__(self) -> None:
         check_at_least(1, self, "semantic", "syntactic", "units")
@@ -67,7 +74,8 @@ BASELINES: Mapping[str, Baseline] = {
     "syntactic-attention": Baseline(
         TwoStreamSettings(semantic=120, syntactic=200, units=200, dropout=0.5),
         FineTuningSettings(
-            *(4_000, 32),
+            4_000,
+            32,
             optimizer="adamw",
             learning_rate=1e-3,
             schedule="linear",
@@ -78,7 +86,8 @@ BASELINES: Mapping[str, Baseline] = {
     "cgps": Baseline(
         TwoStreamSettings(semantic=16, syntactic=8, units=64, noise=1.0, penalty=0.01, spread=0.01),
         FineTuningSettings(
-            *(3_000, 64),
+            3_000,
+            64,
             optimizer="adamw",
             learning_rate=1e-2,
             schedule="linear",
@@ -116,7 +125,9 @@ class TwoStreamSources:
 
 
 class TwoStreams(nn.Module):
-    """A model with the interface of those of transformers, as far as `Seq2seq` and its training use it."""
+    """A model with the interface of those of transformers, as far as `Seq2seq` and its training use
+    it.
+    """
 
     def __init__(self, config: TwoStreamConfig) -> None:
         super().__init__()
@@ -136,7 +147,8 @@ class TwoStreams(nn.Module):
         with torch.no_grad():
             for embeddings in (self.semantic, self.syntactic):
                 embeddings.weight.mul_(sizes.spread)
-            # The end of a source means the end of the target, lest it be taken for the meaning of a word seen alone.
+            # The end of a source means the end of the target, lest it be taken for the meaning of a
+            # word seen alone.
             self.output.weight[END_ID] = normalize(self.semantic.weight[END_ID], dim=0)
 
     @classmethod
@@ -160,13 +172,13 @@ class TwoStreams(nn.Module):
         decoder_input_ids: Tensor,
         use_cache: bool = False,
     ) -> TwoStreamOutput:
-        """The logits of as many tokens as `decoder_input_ids` has; what they are is not looked at."""
+        """The logits of as many tokens as `decoder_input_ids` has, whatever they are."""
         sources, penalty = self.encode(input_ids, attention_mask)
-        state, context, looks = sources.state, sources.syntax[:, 0], []
+        state, context, attentions = sources.state, sources.syntax[:, 0], []
         for _ in range(decoder_input_ids.shape[1]):
-            state, context, look = self.look(sources, state, context)
-            looks.append(look)
-        semantics = torch.stack(looks, 1) @ sources.semantics  # (B, T, semantic)
+            state, context, attention = self.attend(sources, state, context)
+            attentions.append(attention)
+        semantics = torch.stack(attentions, 1) @ sources.semantics  # (B, T, semantic)
         return TwoStreamOutput(self.output(semantics), penalty)
 
     def encode(self, words: Tensor, mask: Tensor) -> tuple[TwoStreamSources, Tensor]:
@@ -175,17 +187,16 @@ class TwoStreams(nn.Module):
         semantic, syntactic = self.semantic(words), self.syntactic(words)
         squares = (semantic.square().sum(-1) + syntactic.square().sum(-1)) * mask
         if self.training:
-            semantic, syntactic = (self.disturbed(each) for each in (semantic, syntactic))
+            semantic, syntactic = self.disturbed(semantic), self.disturbed(syntactic)
         ahead, _ = self.forwards(syntactic)
-        behind, _ = self.backwards(turned(syntactic, lengths))
-        syntax = torch.cat([ahead, turned(behind, lengths)], -1)
+        behind, _ = self.backwards(reverse_padded(syntactic, lengths))
+        syntax = torch.cat([ahead, reverse_padded(behind, lengths)], -1)
         is_last = one_hot(lengths - 1, words.shape[1]).to(syntax.dtype)  # (B, S)
-        ends = torch.cat([(is_last.unsqueeze(1) @ each).squeeze(1) for each in (ahead, behind)], -1)
-        hidden, cell = self.start(ends).tanh().chunk(2, -1)
+        ends = is_last.unsqueeze(1) @ torch.cat([ahead, behind], -1)  # (B, 1, 2 units)
+        hidden, cell = self.start(ends.squeeze(1)).tanh().chunk(2, -1)
         unseen = torch.zeros_like(is_last).masked_fill(mask == 0, -torch.inf)
-        return TwoStreamSources(
-            syntax, semantic, unseen, (hidden, cell)
-        ), settings.penalty * squares.sum()
+        sources = TwoStreamSources(syntax, semantic, unseen, (hidden, cell))
+        return sources, settings.penalty * squares.sum()
 
     def disturbed(self, embeddings: Tensor) -> Tensor:
         settings = self.config.streams
@@ -193,14 +204,16 @@ class TwoStreams(nn.Module):
             embeddings = embeddings + settings.noise * torch.randn_like(embeddings)
         return dropout(embeddings, settings.dropout) if settings.dropout else embeddings
 
-    def look(
+    def attend(
         self, sources: TwoStreamSources, state: tuple[Tensor, Tensor], context: Tensor
     ) -> tuple[tuple[Tensor, Tensor], Tensor, Tensor]:
-        """One step of the decoder: its next state, what it sees of the syntax, and where it looks."""
+        """One step of the decoder: its next state, what it sees of the syntax, and where it
+        attentions.
+        """
         state = self.decoder(context, state)
         energies = torch.baddbmm(sources.hidden.unsqueeze(2), sources.syntax, state[0].unsqueeze(2))
-        look = energies.squeeze(2).softmax(-1)  # (B, S)
-        return state, (look.unsqueeze(1) @ sources.syntax).squeeze(1), look
+        attention = energies.squeeze(2).softmax(-1)  # (B, S)
+        return state, (attention.unsqueeze(1) @ sources.syntax).squeeze(1), attention
 
     @torch.inference_mode()
     def generate(
@@ -210,14 +223,14 @@ class TwoStreams(nn.Module):
         generation_config: GenerationConfig,
         logits_processor: LogitsProcessorList,
     ) -> Tensor:
-        """The likeliest tokens, after one that every target starts from, until all rows have ended."""
+        """The likeliest tokens, after the one that begins every target, until all rows have ended."""
         sources, _ = self.encode(input_ids, attention_mask)
         state, context = sources.state, sources.syntax[:, 0]
         written = input_ids.new_full((len(input_ids), 1), PADDING)
         has_ended = torch.zeros_like(written[:, 0], dtype=torch.bool)
         for _ in range(int(generation_config.max_new_tokens or 0)):
-            state, context, look = self.look(sources, state, context)
-            logits: Any = self.output((look.unsqueeze(1) @ sources.semantics).squeeze(1))
+            state, context, attention = self.attend(sources, state, context)
+            logits: Any = self.output((attention.unsqueeze(1) @ sources.semantics).squeeze(1))
             chosen = logits_processor(written, logits).argmax(-1)  # type: ignore[arg-type]
             written = torch.cat([written, chosen.masked_fill(has_ended, PADDING).unsqueeze(1)], 1)
             has_ended |= chosen == END_ID
@@ -246,10 +259,11 @@ class TwoStreams(nn.Module):
         return model
 
 
-def turned(rows: Tensor, lengths: Tensor) -> Tensor:
-    """Rows of words back to front, padding left at its place: what a packed sequence does, without asking the host.
+def reverse_padded(rows: Tensor, lengths: Tensor) -> Tensor:
+    """Rows of words back to front, padding left at its place: what a packed sequence does, without
+    asking the host.
 
-    >>> turned(torch.tensor([[[1], [2], [3], [0]]]), torch.tensor([3])).flatten().tolist()
+    >>> reverse_padded(torch.tensor([[[1], [2], [3], [0]]]), torch.tensor([3])).flatten().tolist()
     [3, 2, 1, 0]
     """
     places = torch.arange(rows.shape[1], device=rows.device)

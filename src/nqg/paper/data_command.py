@@ -77,31 +77,31 @@ def list_datasets(options: ListOptions) -> None:
     Example: nqg data list
     """
     store = file_store(options.mirror)
-    missing = {name: entry.missing(store) for name, entry in CATALOGUE.items()}
     if output.as_json:
-        files = {
-            name: [
-                {"path": file.path, "address": file.address, "bytes": file.size} for file in lacking
+        lines = []
+        for entry in CATALOGUE.values():
+            files = [
+                {"path": file.path, "address": file.address, "bytes": file.size}
+                for file in entry.missing(store)
             ]
-            for name, lacking in missing.items()
-        }
-        out.print_json(
-            data=[_summary(entry) | {"missing": files[entry.name]} for entry in CATALOGUE.values()]
-        )
+            lines.append(_summary(entry) | {"missing": files})
+        out.print_json(data=lines)
         return
     table = Table("name", "examples", "splits", "licence", "ready", box=None, pad_edge=False)
     table.columns[1].justify = "right"
+    is_complete = True
     for name, entry in CATALOGUE.items():
-        lacking = [
-            split
-            for split, needed in entry.splits.items()
-            if set(missing[name]) & set(needed.files)
-        ]
-        ready = f"yes, but {', '.join(lacking)}" if lacking else "yes"
-        ready = "no" if set(missing[name]) & set(entry.files) else ready
+        missing = entry.missing(store)
+        lacking = [split for split, needed in entry.splits.items() if {*missing} & {*needed.files}]
+        ready = "yes"
+        if {*missing} & {*entry.files}:
+            ready = "no"
+        elif lacking:
+            ready = f"yes, but {', '.join(lacking)}"
+        is_complete = is_complete and not missing
         table.add_row(name, f"{entry.size:,}", ", ".join(entry.splits), entry.licence, ready)
     out.print(table)
-    if any(missing.values()):
+    if not is_complete:
         err.print("`nqg data prepare NAME` downloads what is missing, or says what to put where.")
 
 
@@ -117,41 +117,44 @@ def prepare(options: PrepareOptions) -> None:
     with progress_bar() as progress:
         store = file_store(options.mirror, progress)
         dataset, beside = entry.load(store), entry.files_beside(store)
-        chosen = dataset.parts(split) if split else None
-    parts: dict[str, Sequence[Example]] = {name: dataset.examples}
-    if chosen:
-        named = {"train": chosen.train, "dev": chosen.dev, "test": chosen.test}
-        parts = {part: examples for part, examples in named.items() if examples}
+        parts: dict[str, Sequence[Example]] = {name: dataset.examples}
+        if split:
+            chosen = dataset.parts(split)
+            named = {"train": chosen.train, "dev": chosen.dev, "test": chosen.test}
+            parts = {part: examples for part, examples in named.items() if examples}
     folder = options.folder or Path(f"{name}-{split}" if split else ".")
     make_folder(folder)
-    written = [folder / f"{part}.{options.form.value}" for part in parts]
-    for path, examples in zip(written, parts.values(), strict=True):
-        write_examples(path, examples)
+    written = []
+    for part, examples in parts.items():
+        written.append(folder / f"{part}.{options.form.value}")
+        write_examples(written[-1], examples)
     if split:
-        write_split(folder / "split.json", dataset.positions(split))
         written.append(folder / "split.json")
+        write_split(written[-1], dataset.positions(split))
     for file, text in beside.items():
-        write_text(folder / file, text)
         written.append(folder / file)
+        write_text(written[-1], text)
     is_published = dataset.fingerprint == entry.fingerprint
     sizes = {part: len(examples) for part, examples in parts.items()}
     addresses = list(entry.addresses(split))
     if output.as_json:
-        made = {
+        facts = {
             "addresses": addresses,
             "as_published": is_published,
             "parts": sizes,
             "files": list(map(str, written)),
         }
-        out.print_json(data=_summary(entry) | made)
+        out.print_json(data=_summary(entry) | facts)
     else:
-        shown = ", ".join(f"{size:,} {part}" for part, size in sizes.items()) if split else ""
-        out.print(f"{name}: {entry.about}")
-        out.print(f"examples  {entry.size:,}" + (f": {shown}" if shown else ""))
-        out.print(
-            "contents  "
-            + ("as published" if is_published else "not as published: another release of the files")
+        counts = f"{entry.size:,}"
+        if split:
+            counts += ": " + ", ".join(f"{size:,} {part}" for part, size in sizes.items())
+        contents = (
+            "as published" if is_published else "not as published: another release of the files"
         )
+        out.print(f"{name}: {entry.about}")
+        out.print(f"examples  {counts}")
+        out.print(f"contents  {contents}")
         out.print(f"licence   {entry.licence}")
         out.print(f"cite      {entry.citation}")
         out.print("from      " + ("\n          ".join(addresses) or "generated"))

@@ -1,4 +1,6 @@
-"""The datasets that nqg knows by name: files, licences, conversions and splits. Nothing of them is bundled."""
+"""The datasets that nqg knows by name: files, licences, conversions and splits. Nothing of them is
+bundled.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from nqg.data.dataset import Dataset, Split, read_split
 from nqg.data.example import Example
 from nqg.errors import FormatError, UnknownName
 from nqg.files import numbered_lines, read_json
-from nqg.paper.download import FileStore, RemoteFile, file_store
+from nqg.paper.download import Cache, Mirror, RemoteFile, file_store
 from nqg.paper.geoquery import load_geoquery, load_raw_geoquery, raw_geoquery_slots
 from nqg.paper.spider import load_spider_ssp, load_spider_xsp, read_schemas
 from nqg.progress import Progress, silent
@@ -27,7 +29,8 @@ from nqg.sql.schema import Schema
 def load_dataset(
     name: str, mirror: Path | str | None = None, progress: Progress = silent
 ) -> Dataset:
-    """A dataset by name, downloaded on first use, or taken from the folder `mirror` (or NQG_DATA_MIRROR).
+    """A dataset by name, downloaded on first use, or taken from the folder `mirror` (or
+    NQG_DATA_MIRROR).
 
     >>> train, test = load_dataset("scan").split("length")
     >>> len(train), len(test)
@@ -39,7 +42,9 @@ def load_dataset(
 def load_spider_schemas(
     mirror: Path | str | None = None, progress: Progress = silent
 ) -> Mapping[str, Schema]:
-    """The schemas of Spider's databases by name; its tables.json has to be put in place by hand, as its examples."""
+    """The schemas of Spider's databases by name; its tables.json has to be put in place by hand, as
+    its examples.
+    """
     return read_schemas(file_store(mirror, progress).path_of(_SPIDER_TABLES))
 
 
@@ -59,9 +64,11 @@ class NamedSplit:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A dataset that can be loaded by name; `convert` takes the paths of `files` and gives `size` examples.
+    """A dataset that can be loaded by name; `convert` takes the paths of `files` and gives `size`
+    examples.
 
-    `fingerprint` is that of the examples which the published files give, so that another release can be told apart.
+    `fingerprint` is that of the examples which the published files give, so that another release
+    can be told apart.
     """
 
     name: str
@@ -73,22 +80,25 @@ class Entry:
     convert: Callable[..., Sequence[Example]]
     files: tuple[RemoteFile, ...] = ()
     splits: Mapping[str, NamedSplit] = field(default_factory=dict)
-    beside: Callable[..., Mapping[str, str]] | None = (
-        None  # files that training needs, from the paths of `files`
-    )
+    # Settings and lists of names for training, by file name, from the paths of `files`.
+    beside: Callable[..., Mapping[str, str]] = lambda *_: {}
 
     def addresses(self, split: str | None = None) -> tuple[str, ...]:
         """Where the examples come from, and where the positions of a split do."""
         files = [*self.files, *(self.splits[split].files if split else ())]
         return tuple(dict.fromkeys(file.address for file in files))
 
-    def missing(self, store: FileStore) -> tuple[RemoteFile, ...]:
+    def missing(self, store: Mirror | Cache) -> tuple[RemoteFile, ...]:
         """The files, of the examples and of every split, that are not yet in `store`."""
-        needed = [*self.files, *(file for split in self.splits.values() for file in split.files)]
-        return tuple(file for file in dict.fromkeys(needed) if not store.has(file))
+        needed = dict.fromkeys(self.files)
+        for split in self.splits.values():
+            needed.update(dict.fromkeys(split.files))
+        return tuple(file for file in needed if not store.has(file))
 
-    def load(self, store: FileStore) -> Dataset:
-        """The dataset, with its files from `store`; files of splits wait until a split is asked for."""
+    def load(self, store: Mirror | Cache) -> Dataset:
+        """The dataset, with its files from `store`; files of splits wait until a split is asked
+        for.
+        """
         paths = [store.path_of(file) for file in self.files]
         examples = tuple(self.convert(*paths))
         if len(examples) != self.size:
@@ -99,13 +109,12 @@ class Entry:
         makers = {name: partial(self.make_split, name, examples, store) for name in self.splits}
         return Dataset(self.name, examples, makers, self.licence, self.addresses())
 
-    def files_beside(self, store: FileStore) -> Mapping[str, str]:
-        """Settings and lists of names for training, by file name."""
-        return self.beside(*(store.path_of(file) for file in self.files)) if self.beside else {}
+    def files_beside(self, store: Mirror | Cache) -> Mapping[str, str]:
+        return self.beside(*map(store.path_of, self.files))
 
-    def make_split(self, name: str, examples: Sequence[Example], store: FileStore) -> Split:
+    def make_split(self, name: str, examples: Sequence[Example], store: Mirror | Cache) -> Split:
         split = self.splits[name]
-        return split.make(examples, *(store.path_of(file) for file in split.files))
+        return split.make(examples, *map(store.path_of, split.files))
 
 
 _MCD_ARCHIVE = RemoteFile(
@@ -142,13 +151,16 @@ _SPIDER_TABLES = RemoteFile("spider/tables.json", _SPIDER_PAGE, by_hand=True)
 def _published(
     dataset: str, folder: str, size: int, checksums: Mapping[str, str]
 ) -> dict[str, NamedSplit]:
-    """Splits that Shaw et al. published as files of positions, equally large: `tmcd_1.json` is called `tmcd`."""
+    """Splits that Shaw et al. published as files of positions, equally large: `tmcd_1.json` is
+    called `tmcd`.
+    """
 
     def read(examples: Sequence[Example], file: Path, name: str, rule: str) -> Split:
         made_by = {"dataset": dataset, "split": name, "rule": rule}
         return replace(read_split(file, size=len(examples)), made_by=made_by)
 
-    tasks = "https://raw.githubusercontent.com/google-research/language/master/language/compgen/nqg/tasks"
+    repository = "https://raw.githubusercontent.com/google-research/language/master"
+    tasks = f"{repository}/language/compgen/nqg/tasks"
     splits = {}
     for stem, sha256 in checksums.items():
         path, name = f"{folder}/splits/{stem}.json", stem.removesuffix("_1")
@@ -173,7 +185,9 @@ def _cogs_file(part: str, size: int, sha256: str) -> RemoteFile:
 
 
 def load_cogs(*paths: Path) -> list[Example]:
-    """The examples of files of COGS, one after the other: sentence, program, kind of generalisation."""
+    """The examples of files of COGS, one after the other: sentence, program, kind of
+    generalisation.
+    """
     examples: list[Example] = []
     for place, line in chain.from_iterable(map(numbered_lines, paths)):
         match line.split("\t"):
@@ -211,8 +225,9 @@ _SCAN = Entry(
     about="commands to sequences of actions, generated from the grammar of the paper",
     size=20_910,
     licence="BSD (MCD splits: CC BY 4.0)",
-    citation="Lake and Baroni 2018, Generalization without Systematicity; Loula et al. 2018, Rearranging the Familiar "
-    "(template splits); Keysers et al. 2020, Measuring Compositional Generalization (MCD splits)",
+    citation="Lake and Baroni 2018, Generalization without Systematicity; "
+    "Loula et al. 2018, Rearranging the Familiar (template splits); "
+    "Keysers et al. 2020, Measuring Compositional Generalization (MCD splits)",
     fingerprint="9668868b65b770576d757fd70d8d84a7d9ea02563ae10b348ab00601f7e28bbe",
     convert=scan.scan_examples,
     splits={
@@ -246,7 +261,8 @@ _GEO = Entry(
 _GEO_RAW = replace(
     _GEO,
     name="geoquery-raw",
-    about="the same questions as people type them, and programs with their entities; lists of names beside them",
+    about="the same questions as people type them, and programs with their entities; "
+    "lists of names beside them",
     fingerprint="f5551bae53dcecca88348bcb45b13dfbb645ade156e555c121384456131355c4",
     convert=load_raw_geoquery,
     beside=raw_geoquery_slots,
@@ -263,25 +279,25 @@ class SnipsChunk:
 
 @dataclass(frozen=True, slots=True)
 class SnipsUtterance:
-    """An utterance with marked slots, which as a program is an intent and its slots in the order of the words.
+    """An utterance with marked slots, which as a program is an intent and its slots in the order of
+    the words.
 
-    >>> SnipsUtterance((SnipsChunk("Play "), SnipsChunk("Making Out", "track"))).example("PlayMusic", "1").target
+    >>> utterance = SnipsUtterance((SnipsChunk("Play "), SnipsChunk("Making Out", "track")))
+    >>> utterance.example("PlayMusic", "1").target
     'play_music(track="Making Out")'
     """
 
     data: tuple[SnipsChunk, ...]
 
     def example(self, intent: str, example_id: str) -> Example:
-        sentence = " ".join("".join(chunk.text for chunk in self.data).split())
-        values = (
-            (chunk.entity, " ".join(chunk.text.split())) for chunk in self.data if chunk.entity
-        )
-        escaped = (
-            (slot, value.replace("\\", "\\\\").replace('"', '\\"')) for slot, value in values
-        )
-        slots = ", ".join(f'{slot}="{value}"' for slot, value in escaped)
+        sentence = "".join(chunk.text for chunk in self.data)
+        slots = []
+        for chunk in self.data:
+            if chunk.entity:
+                value = " ".join(chunk.text.split()).replace("\\", "\\\\").replace('"', '\\"')
+                slots.append(f'{chunk.entity}="{value}"')
         name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", intent).lower()
-        return Example(sentence, f"{name}({slots})", example_id)
+        return Example(" ".join(sentence.split()), f"{name}({', '.join(slots)})", example_id)
 
 
 def load_snips(*paths: Path) -> list[Example]:
@@ -289,20 +305,20 @@ def load_snips(*paths: Path) -> list[Example]:
     examples: list[Example] = []
     for path in paths:
         kind = dict[str, tuple[SnipsUtterance, ...]]
-        found: dict[str, Any] = read_value(kind, read_json(path), "the utterances", path)
-        if len(found) != 1:
-            raise FormatError(
-                f"expected the utterances of one intent, found {len(found)} intents", path
-            )
-        ((intent, utterances),) = found.items()
-        examples += [
-            each.example(intent, f"{path.stem}-{number}") for number, each in enumerate(utterances)
-        ]
+        intents: dict[str, Any] = read_value(kind, read_json(path), "the utterances", path)
+        if len(intents) != 1:
+            reason = f"expected the utterances of one intent, found {len(intents)} intents"
+            raise FormatError(reason, path)
+        for intent, utterances in intents.items():
+            for number, utterance in enumerate(utterances):
+                examples.append(utterance.example(intent, f"{path.stem}-{number}"))
     return examples
 
 
 def snips_files(slots: Mapping[str, str]) -> dict[str, str]:
-    """A settings file with a table of slots, by default free text, and the lists of names that it mentions."""
+    """A settings file with a table of slots, by default free text, and the lists of names that it
+    mentions.
+    """
     table = "".join(f"{name} = {value or '{ text = 8 }'}\n" for name, value in slots.items())
     lists = [each for each in ("countries.txt", "states.txt") if each in table]
     folder = resources.files("nqg.paper").joinpath("snips")
@@ -313,25 +329,24 @@ def snips_files(slots: Mapping[str, str]) -> dict[str, str]:
 
 def _snips(intent: str, fingerprint: str, **slots: str) -> Entry:
     """An intent of SNIPS with slots to declare; those that are not described are free text."""
-    folder = f"https://raw.githubusercontent.com/sonos/nlu-benchmark/master/2017-06-custom-intent-engines/{intent}"
-    names, sizes = (f"train_{intent}.json", f"validate_{intent}.json"), (300, 100)
+    repository = "https://raw.githubusercontent.com/sonos/nlu-benchmark/master"
+    folder = f"{repository}/2017-06-custom-intent-engines/{intent}"
+    sizes = {f"train_{intent}.json": 300, f"validate_{intent}.json": 100}
     name = f"snips-{intent.lower()}"
     return Entry(
         name=name,
         about=f"utterances to an assistant to frames: the intent {intent} with its slots",
-        size=sum(sizes),
+        size=400,
         licence="CC0",
         citation="Coucke et al. 2018, Snips Voice Platform",
         fingerprint=fingerprint,
         convert=load_snips,
         files=tuple(
             RemoteFile(f"snips/{file}", f"{folder}/{file}", marks=(b'"data":', size))
-            for file, size in zip(names, sizes, strict=True)
+            for file, size in sizes.items()
         ),
         splits={
-            "standard": _by_file(
-                name, "standard", "train: the first file; test: the second", sizes[0]
-            )
+            "standard": _by_file(name, "standard", "train: the first file; test: the second", 300)
         },
         beside=lambda *_: snips_files(slots),
     )
@@ -354,7 +369,8 @@ _WEATHER = _snips(
 )
 _SSP = Entry(
     name="spider-ssp",
-    about="questions to SQL, the same databases in train and test (51 databases of at least 50 examples)",
+    about="questions to SQL, the same databases in train and test "
+    "(51 databases of at least 50 examples)",
     size=4_376,
     licence="CC BY-SA 4.0 (splits: Apache-2.0)",
     citation=f"Yu et al. 2018, Spider; {_SHAW}",
@@ -391,10 +407,12 @@ _XSP = Entry(
 _COGS_TRAIN, _COGS_TEST, _COGS_GEN = 24_155, 3_000, 21_000
 _COGS = Entry(
     name="cogs",
-    about="English sentences to logical forms without variables; `gen` has new combinations, of 21 kinds",
+    about="English sentences to logical forms without variables; "
+    "`gen` has new combinations, of 21 kinds",
     size=_COGS_TRAIN + _COGS_TEST + _COGS_GEN,
     licence="MIT",
-    citation="Kim and Linzen 2020, COGS; Qiu et al. 2022 (forms without variables); Wu et al. 2023, ReCOGS (files)",
+    citation="Kim and Linzen 2020, COGS; Qiu et al. 2022 (forms without variables); "
+    "Wu et al. 2023, ReCOGS (files)",
     fingerprint="270ed9b3f130dd76e1c9b73af88454b38c2c078c5497118c08d3cae717d0bfd9",
     convert=load_cogs,
     files=(

@@ -1,6 +1,7 @@
 """Denotations of GeoQuery's programs: two programs that give the same answers are equally right.
 
-The paper's own figure is exact match; it reports that denotation accuracy is 2.1 points higher on the standard split.
+The paper's own figure is exact match; it reports that denotation accuracy is 2.1 points higher on
+the standard split.
 """
 
 from __future__ import annotations
@@ -9,12 +10,11 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import partial
 from typing import NamedTuple
 
 from nqg.answers import exact_match
-from nqg.errors import NqgError, UnknownName
+from nqg.errors import FormatError, NqgError, UnknownName
 from nqg.paper.funql import (
     Call,
     Entity,
@@ -28,7 +28,6 @@ from nqg.paper.funql import (
     spaced_text,
 )
 from nqg.paper.geobase import Geography, Things
-from nqg.paper.geoquery import restored
 
 K = EntityKind
 
@@ -49,24 +48,16 @@ Value = Things | list[Amount]
 NO_THINGS: frozenset[Entity] = frozenset()
 
 
-class Parameter(StrEnum):
-    """What an argument of a predicate must be, in the words of errors."""
-
-    THINGS = "things"
-    NUMBER = "a number"
-    VALUE = "things or a number"
-    CLASS = "the name of a class"
-    RELATION = "the name of a relation"
-    MEASURE = "the name of a measure"
-
-
-P = Parameter
+# What an argument of a predicate must be, in the words of errors.
+THINGS, NUMBER, VALUE = "things", "a number", "things or a number"
+NAMED = "the name of a "
+CLASS, RELATION, MEASURE = NAMED + "class", NAMED + "relation", NAMED + "measure"
 
 
 class Operation(NamedTuple):
     """A predicate: its parameters, and the function of a geography and its arguments."""
 
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[str, ...]
     compute: Callable[..., Value]
 
 
@@ -164,20 +155,20 @@ def total(_: Geography, amounts: list[Amount]) -> list[Amount]:
 
 
 OPERATIONS: dict[str, Operation] = {
-    "intersection": Operation((P.THINGS, P.THINGS), lambda _, left, right: left & right),
-    "exclude": Operation((P.THINGS, P.THINGS), lambda _, left, right: left - right),
-    "count": Operation((P.THINGS,), lambda _, things: [Amount(float(len(things)))]),
-    "sum": Operation((P.NUMBER,), total),
-    "elevation_2": Operation((P.NUMBER,), at_elevation),
-    "longer": Operation((P.THINGS,), partial(beyond, measure="len", among="river", sign=1)),
+    "intersection": Operation((THINGS, THINGS), lambda _, left, right: left & right),
+    "exclude": Operation((THINGS, THINGS), lambda _, left, right: left - right),
+    "count": Operation((THINGS,), lambda _, things: [Amount(float(len(things)))]),
+    "sum": Operation((NUMBER,), total),
+    "elevation_2": Operation((NUMBER,), at_elevation),
+    "longer": Operation((THINGS,), partial(beyond, measure="len", among="river", sign=1)),
 }
 for _name, _opposite, _parameters, _compute in (
-    ("largest_one", "smallest_one", (P.MEASURE, P.THINGS), by_measure),
-    ("most", "fewest", (P.CLASS, P.RELATION, P.THINGS), by_count),
-    ("largest", "smallest", (P.VALUE,), partial(superlative, measure="size")),
-    ("longest", "shortest", (P.THINGS,), partial(superlative, measure="len")),
-    ("highest", "lowest", (P.THINGS,), partial(superlative, measure="elevation_1")),
-    ("higher_2", "lower_2", (P.THINGS,), partial(beyond, measure="elevation_1", among="place")),
+    ("largest_one", "smallest_one", (MEASURE, THINGS), by_measure),
+    ("most", "fewest", (CLASS, RELATION, THINGS), by_count),
+    ("largest", "smallest", (VALUE,), partial(superlative, measure="size")),
+    ("longest", "shortest", (THINGS,), partial(superlative, measure="len")),
+    ("highest", "lowest", (THINGS,), partial(superlative, measure="elevation_1")),
+    ("higher_2", "lower_2", (THINGS,), partial(beyond, measure="elevation_1", among="place")),
 ):
     OPERATIONS[_name] = Operation(_parameters, partial(_compute, sign=1))
     OPERATIONS[_opposite] = Operation(_parameters, partial(_compute, sign=-1))
@@ -226,26 +217,26 @@ def value_of(term: Term, geography: Geography) -> Value:
 def operation_named(name: str, geography: Geography) -> Operation:
     """The predicate with a name: a relation, a measure, or one of `OPERATIONS`."""
     if name in geography.relations:
-        return Operation((P.THINGS,), partial(related, relation=name))
+        return Operation((THINGS,), partial(related, relation=name))
     if name in geography.measures:
-        return Operation((P.THINGS,), partial(measured, measure=name))
+        return Operation((THINGS,), partial(measured, measure=name))
     known = OPERATIONS.keys() | geography.relations.keys() | geography.measures.keys()
     return OPERATIONS[_known(name, "predicate", known)]
 
 
-def _argument(predicate: str, argument: Term, kind: Parameter, geography: Geography) -> Value | str:
-    names: Mapping[Parameter, Collection[str]] = {
-        P.CLASS: geography.classes,
-        P.RELATION: geography.relations,
-        P.MEASURE: geography.measures,
+def _argument(predicate: str, argument: Term, kind: str, geography: Geography) -> Value | str:
+    names: Mapping[str, Collection[str]] = {
+        CLASS: geography.classes,
+        RELATION: geography.relations,
+        MEASURE: geography.measures,
     }
     if kind in names:
         if not isinstance(argument, Name):
             raise NotExecutable(f"'{predicate}' takes {kind}, found {_shown(argument)}")
-        return _known(argument.name, kind.removeprefix("the name of a "), names[kind])
+        return _known(argument.name, kind.removeprefix(NAMED), names[kind])
     value = value_of(argument, geography)
-    found = P.NUMBER if isinstance(value, list) else P.THINGS
-    if kind not in (found, P.VALUE):
+    found = NUMBER if isinstance(value, list) else THINGS
+    if kind not in (found, VALUE):
         raise NotExecutable(f"'{predicate}' takes {kind}, found {found}: {_shown(argument)}")
     return value
 
@@ -263,7 +254,9 @@ def _shown(term: Term) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Denotation:
-    """The answers that a program gives, things or numbers; or none and the `failure`: why it cannot be executed."""
+    """The answers that a program gives, things or numbers; or none and the `failure`: why it cannot
+    be executed.
+    """
 
     answers: frozenset[Entity | float] = frozenset()
     failure: str | None = None
@@ -283,8 +276,17 @@ def denotation(program: str, geography: Geography) -> Denotation:
 
     Whatever the text is, the result is a value: nonsense is a denotation with a `failure`.
     """
+    return _denotation(lambda: expanded(parse_funql(program)), geography)
+
+
+def target_denotation(target: str, entities: Sequence[Entity], geography: Geography) -> Denotation:
+    """What a target of the converted form answers when `entities[0]` stands for its `m0`."""
+    return _denotation(lambda: bound(parse_funql(target), entities), geography)
+
+
+def _denotation(read: Callable[[], Term], geography: Geography) -> Denotation:
     try:
-        value = executed(expanded(parse_funql(program)), geography)
+        value = executed(read(), geography)
     except NqgError as error:
         return Denotation(failure=str(error))
     if isinstance(value, list):
@@ -292,18 +294,24 @@ def denotation(program: str, geography: Geography) -> Denotation:
     return Denotation(frozenset(value))
 
 
-def target_denotation(target: str, entities: Sequence[Entity], geography: Geography) -> Denotation:
-    """What a target of the converted form answers when `entities[0]` stands for its `m0`."""
-    try:
-        return denotation(restored(target, entities), geography)
-    except NqgError as error:
-        return Denotation(failure=str(error))
+def bound(term: Term, entities: Sequence[Entity]) -> Term:
+    """A program with the entities that its placeholders stand for."""
+    match term:
+        case Call(name, arguments):
+            return Call(name, tuple(bound(argument, entities) for argument in arguments))
+        case Placeholder(index) if index < len(entities):
+            return entities[index]
+        case Placeholder():
+            names = ", ".join(f"m{index}" for index in range(len(entities)))
+            raise FormatError(f"found {term}, but the sentence binds {names or 'no placeholder'}")
+    return term
 
 
 def denotation_matches(
     prediction: str, gold: str, entities: Sequence[Entity], geography: Geography
 ) -> bool:
-    """Whether a predicted target gives the same answers as the gold one; one that cannot be executed does not.
+    """Whether a predicted target gives the same answers as the gold one; one that cannot be
+    executed does not.
 
     The same program always matches, so that denotation accuracy is never below exact match.
     """

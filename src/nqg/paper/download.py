@@ -1,6 +1,8 @@
-"""Where a dataset's files come from: a mirror folder, or their public addresses by way of a verified cache.
+"""Where a dataset's files come from: a mirror folder, or their public addresses by way of a
+verified cache.
 
-Both folders have the same layout (`geoquery/corpus.xml`, …), so a file put into either by hand is found.
+Both folders have the same layout (`geoquery/corpus.xml`, …), so a file put into either by hand is
+found.
 """
 
 from __future__ import annotations
@@ -12,25 +14,28 @@ import tarfile
 import zlib
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Protocol
+from typing import Any
 
 from nqg.errors import DataUnavailable, FormatError, MissingExtra
 from nqg.files import CACHE_VARIABLE, cache_folder, written_atomically
 from nqg.progress import Progress, silent
 
 MIRROR_VARIABLE = "NQG_DATA_MIRROR"
-LARGEST_MEMBER = 1 << 28  # bytes of a file in an archive; ours have some hundred thousand
+# Bytes of a file in an archive; ours have some hundred thousand.
+LARGEST_MEMBER = 1 << 28
 RETRIES = 2
-CHUNK_SIZE = 1 << 16  # bytes
+# Bytes.
+CHUNK_SIZE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """A file of a dataset: its path in a mirror or cache, its public address, and how to tell that it is whole.
+    """A file of a dataset: its path in a mirror or cache, its public address, and how to tell that
+    it is whole.
 
-    A file `by_hand` has no address that a program can fetch: `address` is the web page where a person gets it.
-    A file with an `archive` is the member of that name in it. One whose bytes may differ has `marks`, a text and how
-    often it occurs, in place of a checksum.
+    A file `by_hand` has no address that a program can fetch: `address` is the web page where a
+    person gets it. A file with an `archive` is the member of that name in it. One whose bytes may
+    differ has `marks`, a text and how often it occurs, in path of a checksum.
     """
 
     path: str
@@ -45,28 +50,24 @@ class RemoteFile:
     def name(self) -> str:
         return PurePosixPath(self.path).name
 
-    def is_whole_at(self, place: Path) -> bool:
-        """Whether `place` holds this file undamaged; without a way to check, only what was put by hand is trusted."""
-        if not place.is_file():
+    def is_whole_at(self, path: Path) -> bool:
+        """Whether `path` holds this file undamaged; without a way to check, only what was put by
+        hand is trusted.
+        """
+        if not path.is_file():
             return False
         if self.sha256:
-            return hashlib.sha256(place.read_bytes()).hexdigest() == self.sha256
+            return hashlib.sha256(path.read_bytes()).hexdigest() == self.sha256
         if self.marks is None:
             return self.by_hand
         text, times = self.marks
-        return place.read_bytes().count(text) == times
+        return path.read_bytes().count(text) == times
 
 
-class FileStore(Protocol):
-    def has(self, file: RemoteFile) -> bool:
-        """Whether the file is there already."""
-
-    def path_of(self, file: RemoteFile) -> Path:
-        """The place of the file, downloaded first where need be; `DataUnavailable` says what to put where."""
-
-
-def file_store(mirror: Path | str | None = None, progress: Progress = silent) -> FileStore:
-    """The mirror that is named by argument or by NQG_DATA_MIRROR; without either, the cache of this machine."""
+def file_store(mirror: Path | str | None = None, progress: Progress = silent) -> Mirror | Cache:
+    """The mirror that is named by argument or by NQG_DATA_MIRROR; without either, the cache of this
+    machine.
+    """
     if mirror := mirror or os.environ.get(MIRROR_VARIABLE):
         return Mirror(Path(mirror))
     return Cache(cache_folder(), progress)
@@ -74,7 +75,7 @@ def file_store(mirror: Path | str | None = None, progress: Progress = silent) ->
 
 @dataclass(frozen=True, slots=True)
 class Mirror:
-    """A local copy, taken as it is: nothing is downloaded, and checksums are its owner's business."""
+    """A local copy, taken as it is: nothing is downloaded, and checksums are not verified."""
 
     folder: Path
 
@@ -90,7 +91,8 @@ class Mirror:
     def path_of(self, file: RemoteFile) -> Path:
         if not self.has(file):
             raise DataUnavailable(
-                f"the mirror {self.folder} has no {file.path}; put it there (it comes from {file.address}), "
+                f"the mirror {self.folder} has no {file.path}; "
+                f"put it there (it comes from {file.address}), "
                 f"or leave out --mirror and {MIRROR_VARIABLE} to use the cache"
             )
         return self.folder / file.path
@@ -98,7 +100,9 @@ class Mirror:
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """A folder that is filled from public addresses; a damaged file in it is noticed and downloaded again."""
+    """A folder that is filled from public addresses; a damaged file in it is noticed and downloaded
+    again.
+    """
 
     folder: Path
     progress: Progress = silent
@@ -109,41 +113,50 @@ class Cache:
         )
 
     def path_of(self, file: RemoteFile) -> Path:
-        place = self.folder / file.path
-        if file.is_whole_at(place):
-            return place
-        advice = f"Put it at {place}, or name a folder that holds {file.path} with --mirror or {MIRROR_VARIABLE}"
+        path = self.folder / file.path
+        if file.is_whole_at(path):
+            return path
+        advice = (
+            f"Put it at {path}, or name a folder that holds {file.path} "
+            f"with --mirror or {MIRROR_VARIABLE}"
+        )
         if file.by_hand:
-            reason = f"{file.path} cannot be downloaded by a program: get the archive that holds it from {file.address}"
+            reason = (
+                f"{file.path} cannot be downloaded by a program: "
+                f"get the archive that holds it from {file.address}"
+            )
             raise DataUnavailable(f"{reason}. {advice}")
         try:
-            place.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            reason = f"the cache folder {place.parent} cannot be made ({error.strerror})"
+            reason = f"the cache folder {path.parent} cannot be made ({error.strerror})"
             raise DataUnavailable(f"{reason}; choose another with {CACHE_VARIABLE}") from error
         if file.archive:
-            _extract(self.path_of(file.archive), file.name, place)
-            return place
+            _extract(self.path_of(file.archive), file.name, path)
+            return path
         try:
-            self._download(file, place)
+            self._download(file, path)
         except ValueError as error:
-            reason = f"{file.address} has another file than the published one (its contents do not check)"
+            reason = (
+                f"{file.address} has another file than the published one "
+                "(its contents do not check)"
+            )
             raise DataUnavailable(f"{reason}. {advice}") from error
         except ftplib.all_errors as error:  # with OSError among them, and so the errors of requests
             reason = f"{file.path} could not be downloaded from {file.address}"
             raise DataUnavailable(
                 f"{reason} ({str(error).partition(' (Caused by')[0]}). {advice}"
             ) from error
-        return place
+        return path
 
-    def _download(self, file: RemoteFile, place: Path) -> None:
+    def _download(self, file: RemoteFile, path: Path) -> None:
         try:
             import pooch
         except ImportError as error:
             raise MissingExtra("downloading a dataset", "paper") from error
         pooch.get_logger().setLevel("WARNING")
         if file.sha256 is None:
-            place.unlink(missing_ok=True)  # without a checksum, pooch would trust the damaged file
+            path.unlink(missing_ok=True)  # without a checksum, pooch would trust the damaged file
         files = pooch.create(
             self.folder,
             "",
@@ -151,14 +164,13 @@ class Cache:
             urls={file.path: file.address},
             retry_if_failed=RETRIES,
         )
-        is_ftp = file.address.startswith("ftp:")
-        bar = DownloadProgress(f"downloading {file.name}", self.progress)
-        files.fetch(
-            file.path,
-            downloader=pooch.FTPDownloader() if is_ftp else pooch.HTTPDownloader(bar, CHUNK_SIZE),
-        )
-        if not file.is_whole_at(place):
-            place.unlink()
+        downloader: Any = pooch.FTPDownloader()
+        if not file.address.startswith("ftp:"):
+            bar = DownloadProgress(f"downloading {file.name}", self.progress)
+            downloader = pooch.HTTPDownloader(bar, CHUNK_SIZE)
+        files.fetch(file.path, downloader=downloader)
+        if not file.is_whole_at(path):
+            path.unlink()
             raise ValueError(f"{file.address}: damaged")
 
 
@@ -182,8 +194,8 @@ class DownloadProgress:
         """There is nothing to close."""
 
 
-def _extract(archive: Path, name: str, place: Path) -> None:
-    """Write the one member called `name` to `place`: no path inside the archive is ever used."""
+def _extract(archive: Path, name: str, path: Path) -> None:
+    """Write the one member called `name` to `path`: no path inside the archive is ever used."""
     try:
         with tarfile.open(archive, "r:gz") as tar:  # an .xz of a few bytes may ask for gigabytes
             members = [
@@ -205,5 +217,5 @@ def _extract(archive: Path, name: str, place: Path) -> None:
             raw = content.read()
     except (tarfile.TarError, EOFError, OSError, ValueError, zlib.error) as error:
         raise FormatError(f"damaged archive ({error})", archive) from error
-    with written_atomically(place) as file:
+    with written_atomically(path) as file:
         file.write(raw)

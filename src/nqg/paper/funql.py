@@ -1,8 +1,9 @@
-"""FunQL, the language of GeoQuery's programs, as a tree: its parser, its two written forms, and the way between them.
+"""FunQL, the language of GeoQuery's programs, as a tree: its parser, and its two written forms.
 
-The corpus writes `answer(city(loc_2(stateid('virginia'))))`; models are trained on the converted form, with a space
-between any two tokens: `answer ( intersection ( city , loc_2 ( m0 ) ) )`. One parser reads both. Which programs make
-sense is the business of the target grammar in `funql.grammar`.
+The corpus writes `answer(city(loc_2(stateid('virginia'))))`; models are trained on the converted
+form, with a space between any two tokens: `answer ( intersection ( city , loc_2 ( m0 ) ) )`. One
+parser reads both. Which programs make sense is the business of the target grammar in
+`funql.grammar`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from nqg.types.target_grammar import TargetGrammar
 
 Item = TypeVar("Item")
 
-# Programs nested deeper are refused, so that walks over a tree may recurse; GeoQuery's deepest has 16 levels.
+# Programs nested deeper are refused, so that walks over a tree may recurse; GeoQuery's deepest has
+# 16 levels.
 MAX_DEPTH = 100
 
 
@@ -84,7 +86,9 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A bare word: `all`, and in the converted form a predicate that is mentioned rather than applied."""
+    """A bare word: `all`, and in the converted form a predicate that is mentioned rather than
+    applied.
+    """
 
     name: str
 
@@ -133,12 +137,6 @@ def leaves(term: Term) -> Iterator[Leaf]:
         yield term
 
 
-def with_leaves(term: Term, change: Callable[[Leaf], Term]) -> Term:
-    if not isinstance(term, Call):
-        return change(term)
-    return Call(term.predicate, tuple(with_leaves(each, change) for each in term.arguments))
-
-
 def parse_funql(text: str) -> Term:
     """The tree of a program or of a part of one, in either written form.
 
@@ -167,7 +165,8 @@ def _term(tokens: Tokens, depth: int) -> Term:
         return Name(token.text)
     if depth > MAX_DEPTH:
         raise FormatError(
-            f"position {token.place}: nested deeper than {MAX_DEPTH} levels, expected a flatter program"
+            f"position {token.place}: nested deeper than {MAX_DEPTH} levels, "
+            "expected a flatter program"
         )
     tokens.take()
     if token.text in frozenset(EntityKind):
@@ -192,7 +191,9 @@ def _entity(tokens: Tokens, kind: EntityKind) -> Entity:
 
 @dataclass(frozen=True, slots=True)
 class Lexeme:
-    """A token and its place, in a file or as a position in a text; a punctuation mark is its own kind."""
+    """A token and its place, in a file or as a position in a text; a punctuation mark is its own
+    kind.
+    """
 
     kind: str
     text: str
@@ -300,52 +301,17 @@ def expanded(term: Term) -> Term:
             return term
 
 
-def folded(term: Term) -> Term:
-    """The program of the corpus whose converted form is `term`: the inverse of `expanded`.
-
-    An intersection written out in the corpus whose first argument is a whole class, `intersection(city(all), …)`,
-    would come back as `city(…)`, which means the same; GeoQuery has none.
-
-    >>> original_text(folded(parse_funql("largest_one ( density_1 , intersection ( major , city ) )")))
-    'largest_one(density_1(major(city(all))))'
-    """
-    match term:
-        case Name(name) if name in CLASSES:
-            return Call(name, (ALL,))
-        case Name(name):
-            raise FormatError(
-                f"found the bare name '{name}', expected a class of things: {', '.join(sorted(CLASSES))}"
-            )
-        case Call("intersection", (Name(name), things)) if name in CLASSES:
-            return Call(name, (folded(things),))
-        case Call(name, (Name(measure), things)) if name in BY_MEASURE:
-            return Call(name, (Call(measure, (folded(things),)),))
-        case Call(name, (Name(kind), Name(relation), things)) if (
-            name in BY_COUNT and kind in CLASSES
-        ):
-            return Call(name, (Call(kind, (Call(relation, (folded(things),)),)),))
-        case Call(name) if name in _CONVERTED_SHAPES:
-            raise FormatError(f"found {spaced_text(term)}, expected {_CONVERTED_SHAPES[name]}")
-        case Call(name, arguments):
-            return Call(name, tuple(map(folded, arguments)))
-        case _:
-            return term
-
-
 _ORIGINAL_SHAPES = (
     {name: f"'{name}' with one argument" for name in CLASSES}
     | {name: f"{name}(measure(things))" for name in BY_MEASURE}
     | {name: f"{name}(class(relation(things)))" for name in BY_COUNT}
 )
-_CONVERTED_SHAPES = (
-    {name: f"the bare name '{name}' or 'intersection ( {name} , … )'" for name in CLASSES}
-    | {name: f"'{name} ( measure , things )'" for name in BY_MEASURE}
-    | {name: f"'{name} ( class , relation , things )'" for name in BY_COUNT}
-)
 
 
 @cache
 def funql_target_grammar() -> TargetGrammar:
-    """The grammar of `funql.grammar`: programs in the converted form, with placeholders, whose types fit."""
+    """The grammar of `funql.grammar`: programs in the converted form, with placeholders, whose
+    types fit.
+    """
     text = resources.files("nqg.paper").joinpath("funql.grammar").read_text(encoding="utf-8")
     return TargetGrammar.parse(text)

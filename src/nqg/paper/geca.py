@@ -1,9 +1,11 @@
-"""Good-enough compositional data augmentation (GECA; Andreas, 2020): what occurs in the same place may be exchanged.
+"""Good-enough compositional data augmentation (GECA; Andreas, 2020): what occurs in the same place
+may be exchanged.
 
-A fragment is a span of words and a part of the program, an environment is what remains of the example without it. Two
-fragments that share an environment are interchangeable in all others, unless known sentences mostly contradict it. No
-grammar is induced, and none is needed. A part is an argument; where a program is a mere sequence, one token and one
-word are taken out, wherever they stand.
+A fragment is a span of words and a part of the program, an environment is what remains of the
+example without it. Two fragments that share an environment are interchangeable in all others,
+unless known sentences mostly contradict it. No grammar is induced, and none is needed. A part is an
+argument; where a program is a mere sequence, one token and one word are taken out, wherever they
+stand.
 """
 
 from __future__ import annotations
@@ -11,21 +13,29 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice, pairwise, permutations, product
+from itertools import chain, islice, permutations, product
 from typing import NamedTuple
 
 from nqg.data.example import Example, distinct_pairs
 from nqg.types.program_trees import Term, read_term
 
-LONGEST = 4  # words of a fragment of a tree
+# Words of a fragment of a tree, as in the paper.
+LONGEST = 4
+
+# What stands before, between and after the gaps of a text.
+Gaps = tuple[str, ...]
+
+
+class Template(NamedTuple):
+    """A source or a target with gaps, and the text that was taken out of them."""
+
+    gaps: Gaps
+    text: str
 
 
 class PairFragment(NamedTuple):
     source: str
     target: str
-
-
-Gaps = tuple[str, ...]  # what stands before, between and after them
 
 
 class Environment(NamedTuple):
@@ -39,8 +49,7 @@ class Environment(NamedTuple):
 
 
 def _filled(gaps: Gaps, text: str) -> str:
-    first, *others = gaps
-    return " ".join(filter(None, (first, *chain.from_iterable((text, each) for each in others))))
+    return " ".join(f" {text} ".join(gaps).split())
 
 
 def recombined(
@@ -49,9 +58,11 @@ def recombined(
     is_legal: Callable[[Example], object] = bool,
     seed: int = 0,
 ) -> list[Example]:
-    """At most so many new pairs, each an example with one fragment exchanged, drawn with `seed` where there are more.
+    """At most so many new pairs, each an example with one fragment exchanged, drawn with `seed`
+    where there are more.
 
-    >>> walks = [("walk twice", "twice ( W )"), ("jump twice", "twice ( J )"), ("walk left", "left ( W )")]
+    >>> walks = [("walk twice", "twice ( W )"), ("jump twice", "twice ( J )")]
+    >>> walks += [("walk left", "left ( W )")]
     >>> [(pair.source, pair.target) for pair in recombined([Example(*pair) for pair in walks], 9)]
     [('jump left', 'left ( J )')]
     """
@@ -63,15 +74,16 @@ def recombined(
         for environment, fragment in divided(example):
             fragments[environment].append(fragment)
             environments[fragment].append(environment)
-    alike = dict.fromkeys(pair for each in fragments.values() for pair in permutations(each, 2))
-    exchanges = [
-        (environment, instead)
-        for fragment, instead in alike
-        if _is_confirmed([each.filled(instead) for each in environments[fragment]], programs)
-        for environment in environments[fragment]
-    ]
+    # Fragments that share an environment are exchanged in all others, unless it is contradicted.
+    alike = dict.fromkeys(chain(*(permutations(each, 2) for each in fragments.values())))
+    exchanges = []
+    for fragment, instead in alike:
+        pairs = [environment.filled(instead) for environment in environments[fragment]]
+        if _is_confirmed(pairs, programs):
+            exchanges += pairs
     random.Random(seed).shuffle(exchanges)
-    new = unseen((environment.filled(instead) for environment, instead in exchanges), programs)
+    # Another program of a known sentence would contradict it.
+    new = (Example(*pair) for pair in dict.fromkeys(exchanges) if pair[0] not in programs)
     return list(islice(filter(is_legal, new), count))
 
 
@@ -80,69 +92,68 @@ def _is_confirmed(
 ) -> bool:
     """Whether at least half of the pairs whose sentences are known have programs of theirs.
 
-    `walk and walk` and `walk after walk` are the same, but that does not make `and` and `after` interchangeable.
+    `walk and walk` and `walk after walk` are the same, but that does not make `and` and `after`
+    interchangeable.
     """
     right = [target in programs[source] for source, target in pairs if source in programs]
     return 2 * sum(right) >= len(right)
 
 
-def unseen(pairs: Iterable[tuple[str, str]], sentences: Collection[str]) -> Iterator[Example]:
-    """Each pair once, without those of sentences whose program is known: another one would contradict it."""
-    seen: set[tuple[str, str]] = set()
-    for pair in pairs:
-        if pair not in seen and pair[0] not in sentences:
-            seen.add(pair)
-            yield Example(*pair)
-
-
 def divided(example: Example) -> Iterator[tuple[Environment, PairFragment]]:
-    """All ways to take a fragment out of an example; a program that is neither tree nor sequence has none.
+    """All ways to take a fragment out of an example; a program that is neither tree nor sequence
+    has none.
 
-    >>> [(environment.target, fragment) for environment, fragment in divided(Example("walk left", "L W"))][:2]
-    [(('', 'W'), PairFragment(source='walk', target='L')), (('L', ''), PairFragment(source='walk', target='W'))]
+    >>> environment, fragment = next(divided(Example("walk left", "L W")))
+    >>> environment.target, fragment
+    (('', 'W'), PairFragment(source='walk', target='L'))
     """
     words, tokens = example.source_tokens, example.target_tokens
     term = read_term(tokens)
-    if term and term.is_sequence:
-        sources, targets = (
-            [(_gaps(side, each), each) for each in dict.fromkeys(side)] for side in (words, tokens)
-        )
+    if term is None:
+        return
+    if term.is_sequence:
+        sources = [_without(words, word) for word in dict.fromkeys(words)]
+        targets = [_without(tokens, token) for token in dict.fromkeys(tokens)]
     else:
-        sources, targets = list(_spans(words)), list(_parts(term)) if term else []
-    for (around, span), (gaps, part) in product(sources, targets):
-        yield Environment(around, gaps), PairFragment(span, part)
+        sources, targets = list(_spans(words)), list(_arguments(term))
+    for source, target in product(sources, targets):
+        yield Environment(source.gaps, target.gaps), PairFragment(source.text, target.text)
 
 
-def _gaps(tokens: Sequence[str], taken: str) -> Gaps:
-    """What remains of tokens without one that is taken, wherever it stands."""
-    places = [place for place, token in enumerate(tokens) if token == taken]
-    return tuple(
-        " ".join(tokens[before + 1 : place])
-        for before, place in pairwise((-1, *places, len(tokens)))
-    )
+def _without(tokens: Sequence[str], removed: str) -> Template:
+    """What remains of tokens without all occurrences of one."""
+    gaps: list[list[str]] = [[]]
+    for token in tokens:
+        if token == removed:
+            gaps.append([])
+        else:
+            gaps[-1].append(token)
+    return Template(tuple(map(" ".join, gaps)), removed)
 
 
-def _spans(words: Sequence[str]) -> Iterator[tuple[Gaps, str]]:
-    """What stands before and after each short span of some of the words, and the span."""
+def _span(tokens: Sequence[str], start: int, end: int) -> Template:
+    gaps = (" ".join(tokens[:start]), " ".join(tokens[end:]))
+    return Template(gaps, " ".join(tokens[start:end]))
+
+
+def _spans(words: Sequence[str]) -> Iterator[Template]:
+    """Each short span of some of the words."""
     for start in range(len(words)):
         for end in range(start + 1, min(start + LONGEST, len(words)) + 1):
             if end - start < len(words):
-                yield (" ".join(words[:start]), " ".join(words[end:])), " ".join(words[start:end])
+                yield _span(words, start, end)
 
 
-def _parts(term: Term) -> Iterator[tuple[Gaps, str]]:
-    """What stands before and after each argument in a program, at any depth, and the argument."""
-    whole = list(term.tokens())
+def _arguments(term: Term) -> Iterator[Template]:
+    """Each argument in a program, at any depth."""
+    program = list(term.tokens())
     waiting = [(term, 0)]
     while waiting:
-        term, at = waiting.pop()
+        term, start = waiting.pop()
         form = term.form
-        at += len([token for token in (*form.prefix, *term.word, *form.opening) if token])
+        start += sum(map(bool, (*form.prefix, *term.word, *form.opening)))
         for argument in term.arguments:
-            size = len(list(argument.tokens()))
-            yield (
-                (" ".join(whole[:at]), " ".join(whole[at + size :])),
-                " ".join(whole[at : at + size]),
-            )
-            waiting.append((argument, at))
-            at += size + bool(form.separator)
+            end = start + len(list(argument.tokens()))
+            yield _span(program, start, end)
+            waiting.append((argument, start))
+            start = end + bool(form.separator)

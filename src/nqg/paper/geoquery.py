@@ -1,7 +1,8 @@
-"""GeoQuery: sentences and programs with placeholders for their entities, and the way back to the corpus's programs.
+"""GeoQuery: sentences and programs with placeholders for their entities.
 
-The conversion follows the appendix of the paper (dataset preprocessing). Entities are numbered from the longest name
-to the shortest, as the program writes it; among equally long ones from left to right in the sentence.
+The conversion follows the appendix of the paper (dataset preprocessing). Entities are numbered from
+the longest name to the shortest, as the program writes it; among equally long ones from left to
+right in the sentence.
 """
 
 from __future__ import annotations
@@ -19,15 +20,12 @@ from nqg.files import numbered_lines
 from nqg.paper.funql import (
     Entity,
     EntityKind,
-    Leaf,
     Placeholder,
     expanded,
-    folded,
     leaves,
     original_text,
     parse_funql,
     spaced_text,
-    with_leaves,
 )
 from nqg.paper.geobase import Geobase, read_geobase
 from nqg.slots.delexicalize import delexicalize
@@ -49,13 +47,18 @@ class CorpusExample:
 
 
 def read_corpus(path: Path) -> list[CorpusExample]:
-    """The examples of a corpus in its order; bad XML and incomplete examples are refused with their line."""
+    """The examples of a corpus in its order; bad XML and incomplete examples are refused with their
+    line.
+    """
     reader = CorpusReader(path)
     text = "\n".join(line for _, line in numbered_lines(path))
     try:
         reader.parser.Parse(text.encode(), True)
     except expat.ExpatError as error:
-        reason = f"bad XML: {expat.ErrorString(error.code)}; expected well-formed XML, perhaps the file was cut off"
+        reason = (
+            f"bad XML: {expat.ErrorString(error.code)}; "
+            "expected well-formed XML, perhaps the file was cut off"
+        )
         raise FormatError(reason, Place(path, error.lineno)) from error
     return list(reader.examples.values())
 
@@ -127,7 +130,8 @@ COUNTRY_NAMES = {
         "continental us",
     )
 }
-# States that must be spelled out after a city: "portland or seattle" does not mention Portland, Oregon.
+# States that must be spelled out after a city: "portland or seattle" does not mention Portland,
+# Oregon.
 ABBREVIATIONS_THAT_ARE_WORDS = frozenset({"in", "or", "me", "hi", "oh", "ok"})
 # A city and a place, but no sentence means them by these words.
 HIGH_POINT = "high point"
@@ -135,7 +139,8 @@ Words = tuple[str, ...]
 
 
 def words(sentence: str) -> Words:
-    """The words of a sentence in lower case, without punctuation; a possessive `'s` stays with its word.
+    """The words of a sentence in lower case, without punctuation; a possessive `'s` stays with its
+    word.
 
     >>> words("What state 's capital is St. Paul ?")
     ('what', 'states', 'capital', 'is', 'st', 'paul')
@@ -147,7 +152,9 @@ def words(sentence: str) -> Words:
 
 @dataclass(frozen=True, slots=True)
 class EntityNames:
-    """What sentences call the entities of each kind; values are entities as converted programs write them."""
+    """What sentences call the entities of each kind; values are entities as converted programs
+    write them.
+    """
 
     gazetteers: Mapping[EntityKind, Gazetteer]
 
@@ -168,7 +175,9 @@ class EntityNames:
 
 
 def entity_names(geobase: Geobase) -> Iterator[tuple[str, Entity]]:
-    """Names and what they stand for; a city may have its state behind it (`austin texas`, `austin tx`)."""
+    """Names and what they stand for; a city may have its state behind it (`austin texas`, `austin
+    tx`).
+    """
     states = geobase["state"]
     for name, *_ in states:
         yield name, Entity(EntityKind.STATE, name)
@@ -214,7 +223,9 @@ class AnonymisedExample:
 
 
 def load_geoquery(corpus: Path, geobase: Path) -> list[Example]:
-    """The dataset as models are trained on it, from the published corpus.xml and either published form of geobase."""
+    """The dataset as models are trained on it, from the published corpus.xml and either published
+    form of geobase.
+    """
     return [converted.example for converted in load_anonymised(corpus, geobase)]
 
 
@@ -232,7 +243,9 @@ def load_anonymised(corpus: Path, geobase: Path) -> list[AnonymisedExample]:
 
 
 def load_raw_geoquery(corpus: Path, geobase: Path) -> list[Example]:
-    """Questions as people type them, programs as converted but with their entities: `loc_2(stateid('ohio'))`."""
+    """Questions as people type them, programs as converted but with their entities:
+    `loc_2(stateid('ohio'))`.
+    """
     load_anonymised(corpus, geobase)  # Refuses a pair that does not fit, with its line.
     examples = []
     for example in read_corpus(corpus):
@@ -244,7 +257,9 @@ def load_raw_geoquery(corpus: Path, geobase: Path) -> list[Example]:
 
 
 def raw_geoquery_slots(corpus: Path, geobase: Path) -> dict[str, str]:
-    """Files beside the raw pairs: names of every kind of entity, and settings that declare them as slots."""
+    """Files beside the raw pairs: names of every kind of entity, and settings that declare them as
+    slots.
+    """
     files: dict[str, str] = {}
     for name, entity in entity_names(read_geobase(geobase)):
         file = f"{entity.kind.name.lower()}.tsv"
@@ -256,7 +271,9 @@ def raw_geoquery_slots(corpus: Path, geobase: Path) -> dict[str, str]:
 def anonymised_example(
     sentence: str, program: str, names: EntityNames, example_id: str | None = None
 ) -> AnonymisedExample:
-    """A sentence with its program in the corpus's form, the entities of the program replaced in both."""
+    """A sentence with its program in the corpus's form, the entities of the program replaced in
+    both.
+    """
     tree, source = parse_funql(program), words(sentence)
     if not source:
         raise FormatError(f"found no word in the sentence {sentence!r}, expected at least one")
@@ -290,23 +307,3 @@ def _numbered(mentions: Sequence[Mention]) -> list[str]:
     entities = {mention.value: entity_of(mention) for mention in mentions}
     order = sorted(entities, key=lambda value: -len(entities[value].name))
     return [str(Placeholder(order.index(mention.value))) for mention in mentions]
-
-
-def restored(target: str, entities: Sequence[Entity]) -> str:
-    """The program, as the corpus writes it, behind a target in the converted form.
-
-    >>> restored("answer ( intersection ( city , loc_2 ( m0 ) ) )", [Entity(EntityKind.STATE, "ohio")])
-    "answer(city(loc_2(stateid('ohio'))))"
-    """
-
-    def bound(leaf: Leaf) -> Leaf:
-        if not isinstance(leaf, Placeholder):
-            return leaf
-        if leaf.index >= len(entities):
-            bound_names = ", ".join(f"m{index}" for index in range(len(entities)))
-            raise FormatError(
-                f"found {leaf}, but the sentence binds {bound_names or 'no placeholder'}"
-            )
-        return entities[leaf.index]
-
-    return original_text(with_leaves(folded(parse_funql(target)), bound))

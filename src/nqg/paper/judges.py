@@ -1,4 +1,6 @@
-"""Metrics of the paper's datasets: Spider's exact set match, and the answers of GeoQuery's programs."""
+"""Metrics of the paper's datasets: Spider's exact set match, and the answers of GeoQuery's
+programs.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ from nqg.progress import Progress, silent
 from nqg.sql.schema import Schema
 from nqg.sql.tokens import as_sql
 
-# How many tuples of entities a program is executed with before it counts as senseless; not measured.
+# How many tuples of entities a program is executed with before it counts as senseless; not
+# measured.
 TRIED_ENTITIES = 12
 
 
@@ -39,12 +42,14 @@ def denotation_judge(mirror: Path | None = None, progress: Progress = silent) ->
 
 @dataclass(frozen=True, slots=True)
 class SpiderJudge:
-    """Right is what Spider's exact set match takes for right; sources begin with the name of their database."""
+    """Right is what Spider's exact set match takes for right; sources begin with the name of their
+    database.
+    """
 
     schemas: Mapping[str, Schema]
 
     def verdict(self, prediction: str | None, example: Example) -> SpiderVerdict:
-        """What the metric says of a query, written as SQL or as the tokens that a grammar writes."""
+        """The verdict on a query, written as SQL or as the tokens that a grammar writes."""
         database = database_of(example.source)
         if database not in self.schemas:
             raise UnknownName("database", database, self.schemas)
@@ -64,10 +69,11 @@ class SpiderJudge:
 
 @dataclass(frozen=True)
 class DenotationJudge:
-    """Right is what gives the same answers over GeoQuery's facts; placeholders stand for the entities of the corpus.
+    """Right is what gives the same answers over GeoQuery's facts; placeholders stand for the
+    entities of the corpus.
 
-    An example is found by its id. Without one it is the first in the corpus with its source and target, whose entities
-    may be others.
+    An example is found by its id. Without one it is the first in the corpus with its source and
+    target, whose entities may be others.
     """
 
     geography: Geography
@@ -95,12 +101,16 @@ class DenotationJudge:
         return denotation_matches(prediction, example.target, entities, self.geography)
 
     def kinds(self, example: Example) -> tuple[frozenset[EntityKind], ...]:
-        """For each placeholder of an example the kinds of things that the name behind it has in geobase."""
+        """For each placeholder of an example the kinds of things that the name behind it has in
+        geobase.
+        """
         entities = self.entities_of(example) or ()
         return tuple(self.geography.kinds_of(entity.name) for entity in entities)
 
     def is_sensible(self, target: str) -> bool:
-        """Whether a program answers anything, with some of the entities that the corpus has together."""
+        """Whether a program answers anything, with some of the entities that the corpus has
+        together.
+        """
         used = {leaf.index for leaf in leaves(parse_funql(target)) if isinstance(leaf, Placeholder)}
         size = len(used)
         if used != set(range(size)):

@@ -1,4 +1,5 @@
-"""`nqg plot`: pictures of what other commands write, PNG or SVG; what a file holds decides how it is drawn.
+"""`nqg plot`: pictures of what other commands write, PNG or SVG; what a file holds decides how it
+is drawn.
 
 Matplotlib, of the extra `paper`, loads when something is drawn.
 """
@@ -188,7 +189,8 @@ def _draw_losses(panel: Any, steps: Sequence[TrainingStep]) -> None:
 
 
 def running_means(values: Sequence[float], window: int) -> list[float]:
-    """For every value the mean of the last `window`, itself included; at the beginning of as many as there are.
+    """For every value the mean of the last `window`, itself included; at the beginning of as many
+    as there are.
 
     >>> running_means([4.0, 2.0, 0.0], window=2)
     [4.0, 3.0, 1.0]
@@ -333,7 +335,7 @@ def evaluation_figure(evaluation: Mapping[str, Any], figure_class: Any) -> Any:
 def _draw_causes(
     figure: Any, asked: Mapping[str, int], causes: Sequence[Mapping[str, Any]]
 ) -> None:
-    """A bar for each system: the share of its answers that are right, and of each cause of errors."""
+    """A bar for each system: the share of right answers, and that of each cause of errors."""
     counts = {system: {RIGHT_SHARE: total} for system, total in asked.items()}
     for line in causes:
         of_system = counts[line["by"]]
@@ -356,7 +358,9 @@ def _draw_causes(
 
 
 def _draw_reliability(figure: Any, bins: Sequence[Mapping[str, Any]]) -> None:
-    """How often answers of each confidence are right; those of a calibrated model lie on the diagonal."""
+    """How often answers of each confidence are right; those of a calibrated model lie on the
+    diagonal.
+    """
     panel = figure.subplots()
     points = [(each["confidence"], each["precision"]) for each in bins]
     panel.plot([0, 1], [0, 1], color=GREY, linewidth=1)
@@ -374,7 +378,9 @@ def _draw_reliability(figure: Any, bins: Sequence[Mapping[str, Any]]) -> None:
 
 
 def results_figure(results: Results, figure_class: Any) -> Any:
-    """A panel for each recipe, its first series on top; whiskers are standard deviations over seeds."""
+    """A panel for each recipe, its first series on top; whiskers are standard deviations over
+    seeds.
+    """
     recipes = drawn_recipes(results)
     sizes = [len(accuracies) for _, accuracies in recipes]
     height = 1 + 0.35 * len(recipes) + 0.22 * sum(sizes)

@@ -1,7 +1,9 @@
-"""Settings of induction for the paper's datasets: the paper's, but for an exact data term instead of a sample.
+"""Settings of induction for the paper's datasets: the paper's, but for an exact data term instead
+of a sample.
 
-A sample of ten gives the data term less weight than it has. So does `data_weight`, without chance; a quarter leads to
-shorter grammars that cover more, at the price of more readings a sentence (docs/performance.md).
+A sample of ten gives the data term less weight than it has. So does `data_weight`, without chance;
+a quarter leads to shorter grammars that cover more, at the price of more readings a sentence
+(docs/performance.md).
 """
 
 from nqg.induction.settings import InductionSettings

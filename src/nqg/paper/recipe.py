@@ -1,8 +1,9 @@
 """A recipe: which data, which systems with which settings, and what the paper reports for them.
 
-Recipes are TOML files, one for each column of the paper's tables, in `recipes/` beside this file. The settings in them
-are the paper's; what they leave out are the defaults of each stage or, with `like = "NAME"`, what the recipe of that
-name says, but for the paper's figures. A table is taken over whole, or not at all.
+Recipes are TOML files, one for each column of the paper's tables, in `recipes/` beside this file.
+The settings in them are the paper's; what they leave out are the defaults of each stage or, with
+`like = "NAME"`, what the recipe of that name says, but for the paper's figures. A table is taken
+over whole, or not at all.
 """
 
 from __future__ import annotations
@@ -49,10 +50,12 @@ FOLDER = Path(__file__).with_name("recipes")
 
 @dataclass(frozen=True, slots=True)
 class SystemPlan:
-    """The pre-trained weights of a system, by their Hugging Face name, and the settings of its training.
+    """The pre-trained weights of a system, by their Hugging Face name, and the settings of its
+    training.
 
-    `offline` stands in for the weights where they are not available. Only settings that differ from the defaults are
-    named; other weights may want other ones: `others` has them by the name of the weights.
+    `offline` stands in for the weights where they are not available. Only settings that differ from
+    the defaults are named; other weights may want other ones: `others` has them by the name of the
+    weights.
     """
 
     weights: str = EMBEDDED
@@ -64,13 +67,17 @@ class SystemPlan:
         return {**self.training, **self.others.get(Path(weights).name, {})}
 
     def settings(self, kind: type[Settings], weights: str, seed: int, name: str) -> Settings:
-        """The settings of a training from `weights`; an unknown one is refused with the `name` of the table."""
+        """The settings of a training from `weights`; an unknown one is refused with the `name` of
+        the table.
+        """
         return read_dataclass(kind, {**self.values(weights), "seed": seed}, name)
 
 
 @dataclass(frozen=True, slots=True)
 class PaperFigures:
-    """What the paper reports: accuracies by system in per cent, and facts of NQG and of the split by name."""
+    """What the paper reports: accuracies by system in per cent, and facts of NQG and of the split
+    by name.
+    """
 
     accuracy: Mapping[str, float] = field(default_factory=dict)
     nqg: Mapping[str, float] = field(default_factory=dict)
@@ -82,7 +89,9 @@ class PaperFigures:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """One column of the paper's tables, from data to figures; or what anybody wants to compare on their own files."""
+    """One column of the paper's tables, from data to figures; or what anybody wants to compare on
+    their own files.
+    """
 
     name: str
     # A dataset by its name, or a file of examples.
@@ -183,7 +192,8 @@ def recipe_names() -> list[str]:
 
 
 def read_recipe(name: str, changes: Sequence[str] = ()) -> Recipe:
-    """A recipe by its name, or one of your own by the path of its file; with changes, a recipe of its own.
+    """A recipe by its name, or one of your own by the path of its file; with changes, a recipe of
+    its own.
 
     >>> changed = read_recipe("geoquery-length", ["teaching.kept=1.0"])
     >>> changed.name, changed.teaching.kept
@@ -224,7 +234,7 @@ HUB_TIMEOUT = 3.0
 
 @dataclass(frozen=True, slots=True)
 class UsedWeights:
-    """Encoder and sequence-to-sequence model, as paths or names, beside what the recipe asks for."""
+    """Encoder and sequence-to-sequence model, as paths or names, beside those of the recipe."""
 
     recipe: Recipe
     encoder: str
@@ -271,7 +281,8 @@ def used_weights(
     systems: Sequence[SystemName] = SYSTEMS,
     available: Callable[[str], bool] | None = None,
 ) -> UsedWeights:
-    """The weights that the user names, else the recipe's where they are available, else what stands in for them.
+    """The weights that the user names, else the recipe's where they are available, else what stands
+    in for them.
 
     Nobody is asked for weights that none of the `systems` needs.
     """
@@ -287,7 +298,9 @@ def used_weights(
 
 
 def is_available(name: str) -> bool:
-    """Whether weights are embedded, lie in a folder or the cache, or on the hub within a few seconds."""
+    """Whether weights are embedded, lie in a folder or the cache, or on the hub within a few
+    seconds.
+    """
     if name == EMBEDDED or Path(name).is_dir():
         return True
     from huggingface_hub import HfApi, try_to_load_from_cache

@@ -1,4 +1,4 @@
-"""Records of what was run: a line of `records.jsonl` for each system, weights and seed of a recipe."""
+"""Records of runs: a line of `records.jsonl` for each system, weights and seed of a recipe."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ ERRORS = (Cause.UNSEEN_TRIGRAM, Cause.RARE_ATOM, Cause.UNSEEN_ATOM, Cause.LONGER
 
 
 class SystemStyle(NamedTuple):
-    """How tables and plots show a system; `paper` is what the paper calls the one that it is compared with."""
+    """How tables and plots show a system; `paper` is what the paper calls the one that it is
+    compared with.
+    """
 
     title: str
     colour: str
@@ -140,7 +142,8 @@ def find_record(folder: Path, cell: Cell) -> Record | None:
 def write_record(folder: Path, record: Record) -> None:
     """Put a record in its place, instead of an earlier one of the same cell.
 
-    The file is replaced as a whole, under a lock, so that neither a kill nor another run loses what is written.
+    The file is replaced as a whole, under a lock, so that neither a kill nor another run loses what
+    is written.
     """
     with exclusive(folder / ".unfinished" / "records", wait=True):
         by_key = {}

@@ -1,4 +1,6 @@
-"""`nqg reproduce` and `nqg report`: recipes from data to their rows of the paper's tables, and the tables."""
+"""`nqg reproduce` and `nqg report`: recipes from data to their rows of the paper's tables, and the
+tables.
+"""
 
 from __future__ import annotations
 

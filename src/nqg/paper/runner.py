@@ -66,7 +66,9 @@ class Runner:
         return self.data.recipe
 
     def records(self, systems: Sequence[SystemName], seeds: Sequence[int]) -> Iterator[Record]:
-        """The record of each system and seed, read where it is there already, else made and written."""
+        """The record of each system and seed, read where it is there already, else made and
+        written.
+        """
         return (self.record(self.cell(system, seed)) for seed in seeds for system in systems)
 
     def cell(self, system: SystemName, seed: int) -> Cell:
@@ -188,7 +190,8 @@ class Runner:
         return [self.cell(system, cell.seed) for system in HYBRID_PARTS]
 
     def _calibrate(self, cell: Cell) -> Gate:
-        """The gate that is best on examples held out from training, whose templates neither system has seen.
+        """The gate that is best on examples held out from training, whose templates neither system
+        has seen.
 
         The systems' answers to them are kept, because gates of several encoders share a fallback's.
         """
@@ -229,7 +232,7 @@ class Plan:
     mirror: Path | None = None
 
     def runner(self, progress: Progress = silent) -> Runner:
-        """What runs its cells; settings are checked and the data prepared before anything is run."""
+        """The runner of the cells; before, settings are checked and the data prepared."""
         training_settings(self.recipe, self.weights.encoder, 0)
         data = RecipeData.load(self.recipe, self.mirror, progress)
         task = SystemTask(data, self.weights.seq2seq, 0, Run())
@@ -256,7 +259,9 @@ class PlannedRun(NamedTuple):
 
 
 def run_plans(plans: Sequence[Plan], seeds: Sequence[int], engine: Engine) -> list[list[Record]]:
-    """The records of each plan, seed by seed, those that are there already read and the others made."""
+    """The records of each plan, seed by seed, those that are there already read and the others
+    made.
+    """
     trained, hybrids = [], []
     wanted: list[list[PlannedRun]] = [[] for _ in plans]
     for (number, plan), seed in product(enumerate(plans), seeds):

@@ -1,7 +1,9 @@
-"""Spider as the paper uses it: one set with databases shared between train and test (SSP), one with unseen ones (XSP).
+"""Spider as the paper uses it: one set with databases shared between train and test (SSP), one with
+unseen ones (XSP).
 
-A source is `database: question` and a target the query, both in lower case. White space of questions is kept, because
-the published length split counts it; that of queries is made single, which changes no query.
+A source is `database: question` and a target the query, both in lower case. White space of
+questions is kept, because the published length split counts it; that of queries is made single,
+which changes no query.
 """
 
 from __future__ import annotations
@@ -97,7 +99,9 @@ def nqg_examples(examples: Iterable[Example]) -> list[Example]:
 
 
 def with_schemas(examples: Iterable[Example], schemas: Mapping[str, Schema]) -> list[Example]:
-    """The examples with ` | table : column , column | table : …` appended to their sources, as T5 reads them."""
+    """The examples with ` | table : column , column | table : …` appended to their sources, as T5
+    reads them.
+    """
     extended = []
     for example in examples:
         database = database_of(example.source)
@@ -124,7 +128,9 @@ def read_schemas(path: Path) -> Mapping[str, Schema]:
 
 
 def read_entries(kind: type[Entry], path: Path) -> list[Entry]:
-    """The objects in the list that one of Spider's files holds; keys that `kind` does not have are passed over."""
+    """The objects in the list that one of Spider's files holds; keys that `kind` does not have are
+    passed over.
+    """
     values = read_value(list[Any], read_json(path), "the contents", path)
     return [
         read_dataclass(kind, each, f"entry {number} (counted from 0)", path, ignores_unknown=True)
@@ -134,7 +140,9 @@ def read_entries(kind: type[Entry], path: Path) -> list[Entry]:
 
 @dataclass(frozen=True, slots=True)
 class SchemaEntry:
-    """A schema as `tables.json` has it: columns and foreign keys name others by their number; `*` is of table -1."""
+    """A schema as `tables.json` has it: columns and foreign keys name others by their number; `*`
+    is of table -1.
+    """
 
     db_id: str
     table_names_original: tuple[str, ...]

@@ -1,15 +1,16 @@
-"""Reads SQL as Spider's official metric does: what it accepts, what it skips and what it throws away.
+"""Reads SQL as Spider's official metric does: what it accepts, what it skips and what it throws
+away.
 
-The rules are those of the metric, not those of SQL: `join` and commas between selected items may be missing, whatever
-is left over after a complete query is ignored, and a column on the right of a comparison swallows what follows it.
+The rules are those of the metric, not those of SQL: `join` and commas between selected items may be
+missing, whatever is left over after a complete query is ignored, and a column on the right of a
+comparison swallows what follows it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import TypeVar
 
 from nqg.errors import FormatError
@@ -22,24 +23,26 @@ _MARK = (
 _STRING = re.compile(r'"[^"]*"')
 _PLAIN = rf'(?:{_STRING.pattern}|(?!{_MARK})[^\s"])'
 _WORD = re.compile(rf"[,:]{{2}}{_PLAIN}*|{_MARK}|{_PLAIN}+")
-_PAIR = re.compile(r"^([,:])(?=[,:])")  # the second of two commas sticks to what follows it
+# The second of two commas sticks to what follows it.
+_PAIR = re.compile(r"^([,:])(?=[,:])")
 
 
 def spider_words(sql: str) -> tuple[str, ...]:
     r"""The words of a query in lower case; a quoted string is one word and keeps its case.
 
-    >>> spider_words("SELECT max(T1.Age) FROM t WHERE a> =5 AND b = 'X y'")
-    ('select', 'max', '(', 't1.age', ')', 'from', 't', 'where', 'a', '>', '=5', 'and', 'b', '=', '"X y"')
+    >>> print(*spider_words("SELECT max(T1.Age) FROM t WHERE a> =5 AND b = 'X y'"))
+    select max ( t1.age ) from t where a > =5 and b = "X y"
     """
     text = sql.replace("'", '"')
     if text.count('"') % 2:
         raise FormatError("expected quotes in pairs, found an odd number of them")
     words: list[str] = []
-    for word in (part for found in _WORD.findall(text) for part in _PAIR.split(found, 1) if part):
-        if word == "=" and words and words[-1] in ("!", ">", "<"):
-            words[-1] += "="
-        else:
-            words.append(word if is_string(word) else word.lower())
+    for match in _WORD.findall(text):
+        for word in filter(None, _PAIR.split(match, 1)):
+            if word == "=" and words and words[-1] in ("!", ">", "<"):
+                words[-1] += "="
+            else:
+                words.append(word if is_string(word) else word.lower())
     return tuple(words)
 
 
@@ -53,16 +56,17 @@ def is_string(word: str) -> bool:
 
 
 class Names:
-    """The tables and columns of a database, and the aliases that a query gives them, which hold everywhere in it."""
+    """The tables and columns of a database, and the aliases that a query gives them, which hold
+    everywhere in it.
+    """
 
     def __init__(self, schema: Schema, words: Sequence[str]) -> None:
         self.columns = {table.name: frozenset(table.columns) for table in schema.tables}
         if words and words[-1] == "as":
             raise FormatError("expected an alias after 'as', found the end of the query")
-        triples = zip(words, words[1:], words[2:], strict=False)
-        self.aliases = {
-            alias: name for name, word, alias in triples if word == "as"
-        }  # of two meanings the last holds
+        # Of two meanings the last holds.
+        triples = zip(words, words[1:], words[2:])
+        self.aliases = {alias: name for name, word, alias in triples if word == "as"}
         for alias in self.aliases:
             if alias in self.columns:
                 raise FormatError(f"expected an alias that is no table, found 'as {alias}'")
@@ -74,7 +78,9 @@ class Names:
         return name
 
     def column(self, word: str, tables: Iterable[str]) -> str:
-        """The column that a word names, as `table.column`; a bare name is that of the first table which has it."""
+        """The column that a word names, as `table.column`; a bare name is that of the first table
+        which has it.
+        """
         if word == "*":
             return word
         *qualifier, name = word.split(".", 1)
@@ -99,7 +105,9 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A unit, or two of them under one of `- + * /`; where it is selected, perhaps under an aggregate."""
+    """A unit, or two of them under one of `- + * /`; where it is selected, perhaps under an
+    aggregate.
+    """
 
     left: Unit
     operator: str | None = None
@@ -107,29 +115,30 @@ class Expression:
     aggregate: str | None = None
 
     def with_units(self, change: Callable[[Unit], Unit]) -> Expression:
-        return replace(
-            self, left=change(self.left), right=change(self.right) if self.right else None
+        return Expression(
+            change(self.left), self.operator, self.right and change(self.right), self.aggregate
         )
 
-    def units(self) -> Iterator[Unit]:
-        return filter(None, (self.left, self.right))
+    def units(self) -> list[Unit]:
+        return [self.left, self.right] if self.right else [self.left]
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A comparison with one value, or with two for `between`; a value that does not count is None."""
+    """A comparison with one value, or two for `between`; a value that does not count is None."""
 
     left: Expression
     operator: str
     values: tuple[Value, ...]
     is_negated: bool = False
 
-    def subqueries(self) -> Iterator[Query]:
-        return (value for value in self.values if isinstance(value, Query))
+    def subqueries(self) -> list[Query]:
+        return [value for value in self.values if isinstance(value, Query)]
 
 
 class Conditions(tuple[Condition | str, ...]):
-    """Conditions and the words between them, in turn; a forgotten word shifts what follows into the wrong turn.
+    """Conditions and the words between them, in turn; a forgotten word shifts what follows into the
+    wrong turn.
 
     So every second part from the first on may be a word, and `connectors` may be conditions.
     """
@@ -161,7 +170,9 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One `select` with its clauses, and the query behind its set operator; a table is a name or a query."""
+    """One `select` with its clauses, and the query behind its set operator; a table is a name or a
+    query.
+    """
 
     items: tuple[Expression, ...]
     tables: tuple[str | Query, ...]
@@ -175,8 +186,8 @@ class Query:
     branch: Query | None = None
     is_distinct: bool = False
 
-    def conditions(self) -> Iterator[Condition]:
-        return chain(self.on.conditions, self.where.conditions, self.having.conditions)
+    def conditions(self) -> list[Condition]:
+        return self.on.conditions + self.where.conditions + self.having.conditions
 
 
 Value = str | float | Unit | Query | None
@@ -190,21 +201,12 @@ SET_OPERATORS = ("intersect", "union", "except")
 CLAUSE_WORDS = ("select", "from", "where", "group", "order", "limit", *SET_OPERATORS)
 JOIN_WORDS = ("join", "on", "as")
 AGGREGATES = ("max", "min", "count", "sum", "avg")
-SPIDER_COMPARISONS = (
-    "between",
-    "=",
-    ">",
-    "<",
-    ">=",
-    "<=",
-    "!=",
-    "in",
-    "like",
-    "is",
-    "exists",
-    "not",
+SPIDER_COMPARISONS = frozenset(
+    ["between", "=", ">", "<", ">=", "<=", "!=", "in", "like", "is", "exists", "not"]
 )
-DEEPEST = 50  # queries inside queries; a fixed bound, so that a verdict does not depend on how much stack is left
+# Queries inside queries; a fixed bound, so that a verdict does not depend on how much stack is
+# left.
+DEEPEST = 50
 
 T = TypeVar("T")
 Tables = Sequence[str]
@@ -236,11 +238,10 @@ class QueryReader(WordReader):
         bracket = self.take("(")
         self.expect("select")
         query = self.selection()
-        for closing in (")" if bracket else "", ""):
-            while self.take(";"):
-                pass
-            if closing:
-                self.expect(closing)
+        self.skip_semicolons()
+        if bracket:
+            self.expect(")")
+            self.skip_semicolons()
         operator = self.one_of(SET_OPERATORS)
         branch = self.query() if operator else None
         self.depth -= 1
@@ -260,7 +261,7 @@ class QueryReader(WordReader):
         return Query(items, tables, on, where, group, having, order, limit, is_distinct=is_distinct)
 
     def tables(self) -> tuple[tuple[str | Query, ...], Conditions]:
-        """The tables behind the next `from`, wherever it stands, and the conditions that join them."""
+        """The tables behind the next `from`, wherever it is, and the conditions that join them."""
         if "from" not in self.words[self.place :]:
             raise FormatError("expected 'from' behind 'select', found none")
         self.place = self.words.index("from", self.place) + 1
@@ -307,9 +308,8 @@ class QueryReader(WordReader):
             self.expect("(")
         is_distinct = self.take("distinct")
         column = self.names.column(self.word(), tables)
-        if (
-            aggregate or bracket
-        ):  # of the two brackets in `((count(x)` only the inner one is closed here
+        # Of the two brackets in `((count(x)` only the inner one is closed here.
+        if aggregate or bracket:
             self.expect(")")
         return Unit(column, aggregate, is_distinct)
 
@@ -319,7 +319,8 @@ class QueryReader(WordReader):
             parts.append(self.condition(tables))
             if self.at(*CLAUSE_WORDS, *JOIN_WORDS, ")", ";"):
                 break
-            if connector := self.one_of(("and", "or")):
+            connector = self.one_of(("and", "or"))
+            if connector:
                 parts.append(connector)
         return Conditions(parts)
 
@@ -356,7 +357,9 @@ class QueryReader(WordReader):
             return None
 
     def swallowing_column(self, tables: Tables) -> Unit:
-        """A column, and everything behind it up to the next word that could end a condition; `or` could not."""
+        """A column, and everything behind it up to the next word that could end a condition; `or`
+        could not.
+        """
         start = self.place
         while not self.at(",", ")", "and", *CLAUSE_WORDS, *JOIN_WORDS, END):
             self.place += 1
@@ -365,7 +368,9 @@ class QueryReader(WordReader):
         return swallowed.unit(tables)
 
     def listed(self, clause: str, item: Callable[[], T]) -> tuple[T, ...] | None:
-        """What stands behind `clause` and `by`, separated by commas, or None where there is no such clause."""
+        """What stands behind `clause` and `by`, separated by commas, or None where there is no such
+        clause.
+        """
         if not self.take(clause):
             return None
         self.expect("by")
@@ -377,15 +382,16 @@ class QueryReader(WordReader):
         return tuple(items)
 
     def order(self, tables: Tables) -> Order | None:
-        directions = ["asc"]
+        direction = "asc"
 
         def ordered() -> Expression:
+            nonlocal direction
             expression = self.expression(tables)
-            directions.extend(filter(None, [self.one_of(("asc", "desc"))]))
+            direction = self.one_of(("asc", "desc")) or direction
             return expression
 
         expressions = self.listed("order", ordered)
-        return None if expressions is None else Order(expressions, directions[-1])
+        return None if expressions is None else Order(expressions, direction)
 
     def limit(self) -> int | None:
         if not self.take("limit"):

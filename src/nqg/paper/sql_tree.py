@@ -1,16 +1,22 @@
-"""SQL as trees: the reader of a query's structure from which the atoms and compounds of the paper's splits are taken.
+"""SQL as trees: the reader of a query's structure from which the atoms and compounds of the paper's
+splits are taken.
 
-A parser by recursive descent over the words of `nqg.sql.tokens`. `WordReader` is its cursor, which other readers share.
+A parser by recursive descent over the words of `nqg.sql.tokens`. `WordReader` is its cursor, which
+other readers share.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from nqg.errors import FormatError
-from nqg.splits.compounds import Tree
+from nqg.splits.compounds import (
+    Decomposition,
+    Language,
+    Tree,
+)
 from nqg.sql.tokens import RESERVED, SQL_QUOTES, is_number, sql_words
 
 Item = TypeVar("Item")
@@ -27,14 +33,14 @@ SQL_OPERATORS = (
     ("*", "/", "%"),
 )
 SQL_OR, _, COMPARISON, SUM, _ = range(len(SQL_OPERATORS))
-LEVEL = {
-    word: level for level, words in enumerate(SQL_OPERATORS) for word in words
-}  # the higher, the tighter
+# The higher the level of an operator, the tighter it binds.
+LEVEL = {word: level for level, words in enumerate(SQL_OPERATORS) for word in words}
 END = ""
 
 
 def sql_tree(text: str) -> Tree:
-    """The tree of a query; one outside the grammar is refused with the place and what was expected there.
+    """The tree of a query; one outside the grammar is refused with the place and what was expected
+    there.
 
     >>> str(sql_tree("select max(age) from head where name = 'x y' limit 3"))
     "select-from-where-limit(select(max(age)), from(head), where(=(name, 'x y')), limit(3))"
@@ -44,8 +50,7 @@ def sql_tree(text: str) -> Tree:
         tree = parser.query()
     except RecursionError:
         raise FormatError("the query is nested too deeply to be parsed") from None
-    while parser.take(";"):
-        pass
+    parser.skip_semicolons()
     if not parser.at(END):
         raise parser.complaint("the end of the query")
     return tree
@@ -69,16 +74,20 @@ class WordReader:
 
     def take(self, keyword: str) -> bool:
         """Whether `keyword` stands here; if so, it is stepped over."""
-        found = self.keywords[self.place] == keyword
-        self.place += found
-        return found
+        is_here = self.at(keyword)
+        self.place += is_here
+        return is_here
 
-    def one_of(self, keywords: Sequence[str]) -> str | None:
+    def one_of(self, keywords: Iterable[str]) -> str | None:
         return self.word().lower() if self.at(*keywords) else None
 
     def expect(self, keyword: str) -> None:
         if not self.take(keyword):
             raise self.complaint(f"'{keyword}'")
+
+    def skip_semicolons(self) -> None:
+        while self.take(";"):
+            pass
 
     def word(self) -> str:
         if self.at(END):
@@ -99,20 +108,19 @@ class SqlParser(WordReader):
 
     def query(self) -> Tree:
         left = self.selection()
-        while operation := self.one_of(SET_OPERATIONS):
-            left = Tree(
-                f"{operation} all" if self.take("all") else operation, (left, self.selection())
-            )
+        while self.at(*SET_OPERATIONS):
+            operation = self.word().lower()
+            if self.take("all"):
+                operation += " all"
+            left = Tree(operation, (left, self.selection()))
         return left
 
     def selection(self) -> Tree:
         """One `select` with its clauses, under a label that lists them."""
         self.expect("select")
         self.take("all")
-        clauses = (
-            Tree("select", self.distinct(lambda: self.aliased(self.expression()))),
-            *self.clauses(),
-        )
+        items = self.distinct(lambda: self.aliased(self.expression()))
+        clauses = (Tree("select", items), *self.clauses())
         return Tree("-".join(clause.label for clause in clauses), clauses)
 
     def clauses(self) -> Iterator[Tree]:
@@ -135,9 +143,9 @@ class SqlParser(WordReader):
 
     def distinct(self, item: Callable[[], Tree]) -> tuple[Tree, ...]:
         """A list of items, under a node of its own where `distinct` stands before it."""
-        return (
-            (Tree("distinct", self.list_of(item)),) if self.take("distinct") else self.list_of(item)
-        )
+        if self.take("distinct"):
+            return (Tree("distinct", self.list_of(item)),)
+        return self.list_of(item)
 
     def list_of(self, item: Callable[[], Tree]) -> tuple[Tree, ...]:
         items = [item()]
@@ -158,9 +166,8 @@ class SqlParser(WordReader):
 
     def argument(self) -> Tree:
         expression = self.expression()
-        return (
-            Tree("as", (expression, self.name())) if self.take("as") else expression
-        )  # as in `cast`
+        # As in `cast`.
+        return Tree("as", (expression, self.name())) if self.take("as") else expression
 
     def aliased(self, tree: Tree) -> Tree:
         """`tree` with the name that is given to it, with or without `as`."""
@@ -179,8 +186,8 @@ class SqlParser(WordReader):
         left = self.table()
         while self.at("join", *JOIN_KINDS):
             kinds = []
-            while kind := self.one_of(JOIN_KINDS):
-                kinds.append(kind)
+            while self.at(*JOIN_KINDS):
+                kinds.append(self.word().lower())
             self.expect("join")
             joined = [left, self.table()]
             if self.take("on"):
@@ -201,19 +208,21 @@ class SqlParser(WordReader):
         return inside
 
     def expression(self, loosest: int = SQL_OR) -> Tree:
-        """What operators make of operands, none of them looser than `loosest`; equal ones are grouped from the left."""
+        """What operators make of operands, none of them looser than `loosest`; equal ones are
+        grouped from the left.
+        """
         is_negated = loosest <= COMPARISON and self.take("not")
         left = Tree("not", (self.expression(COMPARISON),)) if is_negated else self.operand()
-        while (level := LEVEL.get(self.keywords[self.place], -1)) >= loosest:
-            if level == COMPARISON:
-                left = (
-                    Tree("not", (self.predicate(left),))
-                    if self.take("not")
-                    else self.predicate(left)
-                )
-            else:
+        while True:
+            level = LEVEL.get(self.keywords[self.place], -1)
+            if level < loosest:
+                return left
+            if level != COMPARISON:
                 left = Tree(self.word().lower(), (left, self.expression(level + 1)))
-        return left
+            elif self.take("not"):
+                left = Tree("not", (self.predicate(left),))
+            else:
+                left = self.predicate(left)
 
     def predicate(self, left: Tree) -> Tree:
         if self.take("in"):
@@ -224,12 +233,12 @@ class SqlParser(WordReader):
             return Tree("between", (left, low, self.expression(SUM)))
         if self.take("is"):
             return Tree("is not" if self.take("not") else "is", (left, self.expression(SUM)))
-        if comparison := self.one_of(COMPARISONS):
-            right = self.expression(SUM)
-            return Tree(
-                comparison,
-                (left, right, self.expression(SUM)) if self.take("escape") else (left, right),
-            )
+        if self.at(*COMPARISONS):
+            comparison = self.word().lower()
+            operands = [left, self.expression(SUM)]
+            if self.take("escape"):
+                operands.append(self.expression(SUM))
+            return Tree(comparison, tuple(operands))
         raise self.complaint("'in', 'between' or 'like'")
 
     def operand(self) -> Tree:
@@ -276,7 +285,8 @@ def sql_atoms(text: str) -> Counter[str]:
 def sql_compounds(text: str) -> Counter[str]:
     """First and second order edges of the query's tree, counted, the position of each child kept.
 
-    A blank stands for an earlier sibling, later ones are not written: `=(_, 3)` has 3 as its second argument.
+    A blank stands for an earlier sibling, later ones are not written: `=(_, 3)` has 3 as its second
+    argument.
 
     >>> for compound in sql_compounds("select a from t where b > 3"):
     ...     print(compound)
@@ -294,14 +304,14 @@ def sql_compounds(text: str) -> Counter[str]:
     >(b)
     >(_, 3)
     """
-    found: Counter[str] = Counter()
+    compounds: Counter[str] = Counter()
     for node in sql_tree(text).nodes():
         for position, child in enumerate(node.children):
             head = f"{node.label}({'_, ' * position}{child.label}"
-            found[f"{head})"] += 1
+            compounds[f"{head})"] += 1
             for inner_position, grandchild in enumerate(child.children):
-                found[f"{head}({'_, ' * inner_position}{grandchild.label}))"] += 1
-    return found
+                compounds[f"{head}({'_, ' * inner_position}{grandchild.label}))"] += 1
+    return compounds
 
 
 def sql_template(text: str) -> str:
@@ -310,12 +320,14 @@ def sql_template(text: str) -> str:
     >>> sql_template("select a from t1 where b = 'x y' limit 3")
     'select a from t1 where b = STRING limit INTEGER'
     """
-    words = (
-        "STRING"
-        if word[0] in SQL_QUOTES
-        else "INTEGER"
-        if is_number(word) and "." not in word
-        else word
-        for word in sql_words(text)
-    )
-    return " ".join(words)
+    template = []
+    for word in sql_words(text):
+        if word[0] in SQL_QUOTES:
+            word = "STRING"
+        elif is_number(word) and "." not in word:
+            word = "INTEGER"
+        template.append(word)
+    return " ".join(template)
+
+
+SQL = Language("sql", Decomposition(sql_atoms, sql_compounds), sql_template)

@@ -139,7 +139,7 @@ class RecipeData:
 
     @cached_property
     def target_grammar(self) -> TargetGrammar | None:
-        """What every legal program follows, where one grammar can say it: FunQL's, or the recipe's."""
+        """The grammar of legal programs, where there is one: FunQL's, or the recipe's."""
         if self.recipe.target_grammar is not None:
             return TargetGrammar.read(self.recipe.target_grammar)
         return funql_target_grammar() if self.recipe.dataset == "geoquery" else None
@@ -156,16 +156,20 @@ class RecipeData:
         return lambda source: grammar(database_of(source))
 
     def legality(self) -> Callable[[Example, str], bool]:
-        """What tells whether the grammar's program for an example is legal: SQL must fit its database."""
+        """What tells whether the grammar's program for an example is legal: SQL must fit its
+        database.
+        """
         if not self.schemas:
             return lambda example, target: True
         grammar = self.schema_grammars(SqlConstants.of(example.target for example in self.train))
         return lambda example, target: grammar(example.source).accepts(target.split())
 
     def schema_check(self) -> Callable[[Answer], bool]:
-        """What tells whether SQL as T5 writes it fits the database of its question, whatever its constants are.
+        """What tells whether SQL as T5 writes it fits the database of its question, whatever its
+        constants are.
 
-        It must follow the grammar of the schema, and its columns must be of the tables of their query.
+        It must follow the grammar of the schema, and its columns must be of the tables of their
+        query.
         """
         if not self.schemas:
             return lambda answer: True
@@ -185,7 +189,9 @@ class RecipeData:
 def divided_examples(
     recipe: Recipe, mirror: Path | str | None, progress: Progress
 ) -> tuple[Sequence[Example], Split]:
-    """The examples of a recipe's dataset, which is known by name or a file, and how they are divided."""
+    """The examples of a recipe's dataset, which is known by name or a file, and how they are
+    divided.
+    """
     if recipe.dataset not in CATALOGUE and Path(recipe.dataset).is_file():
         return _divided_files(Path(recipe.dataset), Path(recipe.split))
     dataset = load_dataset(recipe.dataset, mirror, progress)
@@ -197,7 +203,9 @@ def divided_examples(
 
 
 def _divided_files(data: Path, split_file: Path) -> tuple[Sequence[Example], Split]:
-    """Examples of files, as tokens; the split is one of `nqg split`, or a file of the test examples."""
+    """Examples of files, as tokens; the split is one of `nqg split`, or a file of the test
+    examples.
+    """
     examples = required_examples(data)
     if split_file.suffix == ".json":
         split = read_split(split_file, len(examples))
@@ -296,7 +304,8 @@ def run_parser(task: SystemTask, target_grammar: TargetGrammar | None, *, typed:
 def grammar_task(
     recipe: Recipe, train: Sequence[Example], types: TargetGrammar | None
 ) -> ParserTask:
-    """The search for a grammar, with the settings for the paper's datasets or those that trials choose.
+    """The search for a grammar, with the settings for the paper's datasets or those that trials
+    choose.
 
     The paper's search knows no types.
     """
@@ -356,7 +365,9 @@ def run_geca(task: SystemTask) -> RunResult:
 
 
 def run_augmented(task: SystemTask) -> RunResult:
-    """The fallback, taught by the grammar; a grammar of legal targets, written or inferred, types its samples."""
+    """The fallback, taught by the grammar; a grammar of legal targets, written or inferred, types
+    its samples.
+    """
     augmentation = drawn_samples(task, task.data.recipe.augmentation)
     result = taught(task, augmentation, "augmented", "filtering")
     result.figures.update(sample_figures(task.data, augmentation.samples))
@@ -393,7 +404,9 @@ def taught(
 
 
 def sample_figures(data: RecipeData, samples: Sequence[Example]) -> dict[str, float]:
-    """How many samples there are, and which shares of test pairs and of test programs are among them."""
+    """How many samples there are, and which shares of test pairs and of test programs are among
+    them.
+    """
     test = data.for_grammar(data.test)
     pairs = {(sample.source, sample.target) for sample in samples}
     programs = {sample.target for sample in samples}
@@ -432,7 +445,8 @@ def run_taught(task: SystemTask) -> RunResult:
 
 
 def legal_answers(data: RecipeData, seq2seq: Seq2seq, free: Sequence[Answer]) -> tuple[Answer, ...]:
-    """What a model answers under the target grammar or, where questions are about databases, under their schemas.
+    """What a model answers under the target grammar or, where questions are about databases, under
+    their schemas.
 
     T5 writes SQL as text, not in tokens that a schema's grammar could mask. So where it does not
     fit, the likeliest of some candidates that does is taken; if none does, the free answer stands.
@@ -448,7 +462,9 @@ def legal_answers(data: RecipeData, seq2seq: Seq2seq, free: Sequence[Answer]) ->
 
 
 def kinds_answers(data: RecipeData, seq2seq: Seq2seq, free: Sequence[Answer]) -> tuple[Answer, ...]:
-    """What it answers under a target grammar in which entities, if there are any, stand only where their kinds may."""
+    """What it answers under a target grammar in which entities, if there are any, stand only where
+    their kinds may.
+    """
     judge, grammar = data.judges.get("denotation"), data.target_grammar
     if grammar is None or not isinstance(judge, DenotationJudge):
         return legal_answers(data, seq2seq, free)
@@ -465,7 +481,9 @@ def kinds_answers(data: RecipeData, seq2seq: Seq2seq, free: Sequence[Answer]) ->
 
 
 def with_kinds(grammar: TargetGrammar, kinds: Sequence[Collection[EntityKind]]) -> TargetGrammar:
-    """FunQL's grammar with each placeholder only where things that it may be stand; of no kinds, anywhere."""
+    """FunQL's grammar with each placeholder only where things that it may be stand; of no kinds,
+    anywhere.
+    """
     entities = {Category(kind.value): kind for kind in EntityKind}
     replaced = {*entities, PLACEHOLDER}
     productions = [each for each in grammar.productions if each.left not in replaced]
@@ -483,7 +501,8 @@ def fine_tuned(
     *,
     has_kinds: bool = False,
 ) -> RunResult:
-    """What a model answers that was fine-tuned on `train`, freely and, where there is one, under a target grammar.
+    """What a model answers that was fine-tuned on `train`, freely and, where there is one, under a
+    target grammar.
 
     One that `has_kinds` is also asked to respect the kinds of entities.
     """
@@ -531,7 +550,9 @@ RUNS: Mapping[SystemName, SystemRun] = {
 
 
 def error_figures(data: RecipeData, answers: Sequence[Answer]) -> dict[str, float]:
-    """How many answers of a system without a grammar are wrong, and for what share of them each of `ERRORS` holds."""
+    """How many answers of a system without a grammar are wrong, and for what share of them each of
+    `ERRORS` holds.
+    """
     findings = breakdown(data.test, answers, train=data.train, judge=data.judge).findings
     figures = {"errors": float(len(findings))}
     for cause in ERRORS:

@@ -68,7 +68,9 @@ def is_papers(row: Row) -> bool:
 
 
 def with_means_of_mcd(results: Results) -> Results:
-    """The records, and one more for each system and seed that was run on all three MCD splits: the means."""
+    """The records, and one more for each system and seed that was run on all three MCD splits: the
+    means.
+    """
     groups: dict[Cell, list[Record]] = {}
     for record in results.records:
         if record.cell.recipe in MCD:
@@ -129,7 +131,9 @@ def paper_row(title: str, figures: Iterable[float | None]) -> Row:
 def accuracies(
     results: Results, number: int | None, title: str, names: Sequence[str]
 ) -> ResultTable:
-    """Table 2, 3 or 4, or of other splits: a row for each of our systems, then one for each of the paper's."""
+    """Table 2, 3 or 4, or of other splits: a row for each of our systems, then one for each of the
+    paper's.
+    """
     recipes, series = recipes_run(results, names), results.series(names)
     # `taught` has more than legal decoding already.
     free = [each for each in series if each.system != "taught"]
@@ -169,7 +173,9 @@ def best_legal(results: Results) -> ResultTable:
 
 
 def types(results: Results) -> ResultTable:
-    """What types bring, written by hand or inferred from the training programs, beside the paper's parser."""
+    """What types bring, written by hand or inferred from the training programs, beside the paper's
+    parser.
+    """
     recipes = recipes_run(results, GEOQUERY)
     parsers = [each for each in results.series(GEOQUERY) if each.system in GRAMMARS]
     with_types = {each.weights for each in parsers if each.system != "nqg"}
@@ -204,7 +210,9 @@ def nqg_rows(
 
 
 def splits(results: Results) -> ResultTable:
-    """Table 6: a row for each split and fallback; unseen atoms and divergence are figures of the split."""
+    """Table 6: a row for each split and fallback; unseen atoms and divergence are figures of the
+    split.
+    """
     rows: list[Row] = []
     for recipe in recipes_run(results, SPLITS):
         name, paper = recipe.name, recipe.paper
@@ -229,7 +237,9 @@ def splits(results: Results) -> ResultTable:
 
 
 def errors(results: Results) -> ResultTable:
-    """Table 7 in figures: what training lacked where a system without a grammar went wrong; causes overlap."""
+    """Table 7 in figures: what training lacked where a system without a grammar went wrong; causes
+    overlap.
+    """
     recipes, series = recipes_run(results, GEOQUERY), results.series(GEOQUERY)
     rows: list[Row] = []
     for each in series:
@@ -297,7 +307,9 @@ def deviations(results: Results) -> ResultTable:
 
 
 def runs(results: Results) -> ResultTable:
-    """Every series of every recipe: how it was run, what came out, on which machine and how long a seed took."""
+    """Every series of every recipe: how it was run, what came out, on which machine and how long a
+    seed took.
+    """
     rows: list[Row] = []
     for recipe in sorted({record.cell.recipe for record in results.records}):
         for series in results.series([recipe]):
@@ -363,7 +375,9 @@ def markdown(tables: Iterable[ResultTable]) -> str:
 
 
 def drawn_recipes(results: Results) -> list[tuple[Recipe, list[tuple[Series, Spread]]]]:
-    """For each recipe that was run, and for the mean of SCAN's three MCD splits, the accuracies of its series."""
+    """For each recipe that was run, and for the mean of SCAN's three MCD splits, the accuracies of
+    its series.
+    """
     results = with_means_of_mcd(results)
     drawn = []
     for recipe in recipes_run(results, (*SCAN, *GEOQUERY, *SPIDER, *XSP, *UNREPORTED)):

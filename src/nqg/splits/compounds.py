@@ -208,7 +208,7 @@ TOKENS_LANGUAGE = Language(
 )
 COMPOUND_LANGUAGES = {
     "funql": "nqg.splits.compounds:FUNQL",
-    "sql": "nqg.paper.split_languages:SQL",
+    "sql": "nqg.paper.sql_tree:SQL",
     "brackets": "nqg.splits.compounds:BRACKETED",
     "tokens": "nqg.splits.compounds:TOKENS_LANGUAGE",
 }

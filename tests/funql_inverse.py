@@ -1,0 +1,64 @@
+"""The inverse of GeoQuery's conversion, which shows that nothing is lost in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nqg.errors import FormatError
+from nqg.paper.denotations import bound
+from nqg.paper.funql import (
+    ALL,
+    BY_COUNT,
+    BY_MEASURE,
+    CLASSES,
+    Call,
+    Entity,
+    Name,
+    Term,
+    original_text,
+    parse_funql,
+    spaced_text,
+)
+
+_CONVERTED_SHAPES = (
+    {name: f"the bare name '{name}' or 'intersection ( {name} , … )'" for name in CLASSES}
+    | {name: f"'{name} ( measure , things )'" for name in BY_MEASURE}
+    | {name: f"'{name} ( class , relation , things )'" for name in BY_COUNT}
+)
+
+
+def folded(term: Term) -> Term:
+    """The program of the corpus whose converted form is `term`: the inverse of `expanded`.
+
+    An intersection written out in the corpus whose first argument is a whole class, `intersection(city(all), …)`,
+    would come back as `city(…)`, which means the same; GeoQuery has none.
+
+    >>> original_text(folded(parse_funql("largest_one ( density_1 , intersection ( major , city ) )")))
+    'largest_one(density_1(major(city(all))))'
+    """
+    match term:
+        case Name(name) if name in CLASSES:
+            return Call(name, (ALL,))
+        case Name(name):
+            raise FormatError(
+                f"found the bare name '{name}', expected a class of things: {', '.join(sorted(CLASSES))}"
+            )
+        case Call("intersection", (Name(name), things)) if name in CLASSES:
+            return Call(name, (folded(things),))
+        case Call(name, (Name(measure), things)) if name in BY_MEASURE:
+            return Call(name, (Call(measure, (folded(things),)),))
+        case Call(name, (Name(kind), Name(relation), things)) if (
+            name in BY_COUNT and kind in CLASSES
+        ):
+            return Call(name, (Call(kind, (Call(relation, (folded(things),)),)),))
+        case Call(name) if name in _CONVERTED_SHAPES:
+            raise FormatError(f"found {spaced_text(term)}, expected {_CONVERTED_SHAPES[name]}")
+        case Call(name, arguments):
+            return Call(name, tuple(map(folded, arguments)))
+        case _:
+            return term
+
+
+def restored(target: str, entities: Sequence[Entity]) -> str:
+    """The program, as the corpus writes it, behind a target in the converted form."""
+    return original_text(folded(bound(parse_funql(target), entities)))
