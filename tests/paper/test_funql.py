@@ -156,3 +156,8 @@ def test_all_programs_of_the_corpus_survive_parse_print_parse_in_both_forms(
     assert len(programs) == 880
     assert [parse_funql(original_text(program)) for program in programs] == programs
     assert [parse_funql(spaced_text(program)) for program in programs] == programs
+
+
+def test_leaves_come_from_left_to_right() -> None:
+    term = parse_funql("exclude(m1, count(m0, 7))")
+    assert [str(leaf) for leaf in leaves(term)] == ["m1", "m0", "7"]
