@@ -22,7 +22,7 @@ from nqg.grammar.hypergraph import NO_ROOT
 from nqg.inference.charts import BatchCharts
 from nqg.inference.gaps import Gaps, gaps_in
 from nqg.preprocessing.preprocessor import Preprocessor
-from nqg.slots.mention import Sentence
+from nqg.slots.matcher import Sentence
 
 TARGET_START, TARGET_END = "<start>", "<end>"
 Trigram = tuple[str, str, str]
