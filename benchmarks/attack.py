@@ -28,7 +28,9 @@ LINES = 500
 
 
 def copying_model(folder: Path) -> Path:
-    tiny = ModelSettings(dimension=16, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2))
+    tiny = ModelSettings(
+        dimension=16, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2)
+    )
     grammar = Grammar.parse(
         "walk ### I_WALK\nrun ### I_RUN\nNT_1 twice ### NT_1 NT_1\nNT_1 and NT_2 ### NT_1 NT_2"
     )
@@ -40,12 +42,17 @@ def copying_model(folder: Path) -> Path:
     return folder / "model"
 
 
-def asked(server: Running, path: str, message: dict[str, object] | None = None) -> tuple[int, int]:
+def asked(
+    server: Running, path: str, message: dict[str, object] | None = None
+) -> tuple[int, int]:
     """The status of an answer and how many bytes it has."""
     connection = http.client.HTTPConnection(server.host, server.port, timeout=60)
     body = None if message is None else json.dumps(message)
     connection.request(
-        "GET" if body is None else "POST", path, body, {"Content-Type": "application/json"}
+        "GET" if body is None else "POST",
+        path,
+        body,
+        {"Content-Type": "application/json"},
     )
     answer = connection.getresponse()
     size = len(answer.read())
@@ -73,7 +80,9 @@ def attack(server: Running, clients: int, seconds: float) -> None:
             except (OSError, http.client.HTTPException) as error:
                 statuses[type(error).__name__] += 1
 
-    threads = [threading.Thread(target=hostile, args=(number,)) for number in range(clients)]
+    threads = [
+        threading.Thread(target=hostile, args=(number,)) for number in range(clients)
+    ]
     for thread in threads:
         thread.start()
     memory, waits = [idle], [0.0]
@@ -92,7 +101,9 @@ def attack(server: Running, clients: int, seconds: float) -> None:
     )
     print(f"afterwards {server.mebibytes():.0f} MiB")
     print(f"/health    {len(waits) - 1:,} asked, worst {1000 * max(waits):.0f} ms")
-    print(f"batches    largest answer {most:,} bytes; statuses {dict(sorted(statuses.items()))}")
+    print(
+        f"batches    largest answer {most:,} bytes; statuses {dict(sorted(statuses.items()))}"
+    )
 
 
 def main() -> None:

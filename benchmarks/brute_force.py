@@ -41,15 +41,21 @@ def random_target_grammar(rng: random.Random) -> TargetGrammar:
         later: list[TargetSymbol] = ["a", "b", *categories[number + 1 :]]
         anything: list[TargetSymbol] = ["a", "b", *categories]
         rights = [rng.choices(later, k=rng.randint(1, 2))]
-        rights += [rng.choices(anything, k=rng.randint(1, 3)) for _ in range(rng.randint(0, 3))]
+        rights += [
+            rng.choices(anything, k=rng.randint(1, 3)) for _ in range(rng.randint(0, 3))
+        ]
         productions += [Production(category, tuple(right)) for right in rights]
     return TargetGrammar(tuple(productions))
 
 
 def accepts_its_language(grammar: TargetGrammar) -> bool:
-    language = target_languages(grammar.productions, ALPHABET, longest=LONGEST)[grammar.start]
+    language = target_languages(grammar.productions, ALPHABET, longest=LONGEST)[
+        grammar.start
+    ]
     strings = (
-        string for length in range(LONGEST + 1) for string in product(ALPHABET, repeat=length)
+        string
+        for length in range(LONGEST + 1)
+        for string in product(ALPHABET, repeat=length)
     )
     return {string for string in strings if grammar.accepts(string)} == language
 
@@ -57,7 +63,9 @@ def accepts_its_language(grammar: TargetGrammar) -> bool:
 def random_grammar(rng: random.Random) -> Grammar:
     """Rules for three words, some of them twice, and a few that join or copy parts."""
     words = [
-        f"{word} ### {target}" for word in "abc" for target in rng.sample("XYZ", rng.randint(1, 2))
+        f"{word} ### {target}"
+        for word in "abc"
+        for target in rng.sample("XYZ", rng.randint(1, 2))
     ]
     shapes = [
         "NT_1 twice ### NT_1 NT_1",
@@ -81,20 +89,29 @@ def agrees(grammar: Grammar, rng: random.Random) -> bool:
     found = list(all_derivations(grammar, source))
     if derivation_counts(full) != [len(found)] or not 0 < len(found) <= MOST:
         return derivation_counts(full) == [len(found)]
-    table = np.random.default_rng(rng.randrange(1 << 30)).normal(0, 2, (full.nodes, len(grammar)))
+    table = np.random.default_rng(rng.randrange(1 << 30)).normal(
+        0, 2, (full.nodes, len(grammar))
+    )
     spans = {full.span(NodeId(node)): node for node in range(full.nodes)}
     numbers = {rule: number for number, rule in enumerate(grammar)}
     totals = {
         derivation: sum(
-            float(table[spans[each.span], numbers[each.rule]]) for each in derivation.hyperedges
+            float(table[spans[each.span], numbers[each.rule]])
+            for each in derivation.hyperedges
         )
         for derivation in found
     }
-    scored = ScoredCharts(instantiate_slots(grammar, []), full, table[full.owners(), full.rules])
+    scored = ScoredCharts(
+        instantiate_slots(grammar, []), full, table[full.owners(), full.rules]
+    )
     (best,) = scored.best()
     everything = sum(map(math.exp, totals.values()))
     share = (
-        sum(math.exp(total) for each, total in totals.items() if each.target == best.target)
+        sum(
+            math.exp(total)
+            for each, total in totals.items()
+            if each.target == best.target
+        )
         / everything
     )
     is_best = math.isclose(totals[best], max(totals.values()))

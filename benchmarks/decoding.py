@@ -83,9 +83,15 @@ def batch(parser: Parser, sources: Sequence[Tokens]) -> Batch:
         if every.first_node[number] < every.first_node[number + 1]
     ]
     kept, full = [sources[number] for number in derivable], every.select(derivable)
-    scored = parser.scored(instantiate_slots(parser.grammar, kept), parser.subwords(kept), full)
+    scored = parser.scored(
+        instantiate_slots(parser.grammar, kept), parser.subwords(kept), full
+    )
     return Batch(
-        list(sources), full, parser.subwords(kept), scored, [each.target for each in scored.best()]
+        list(sources),
+        full,
+        parser.subwords(kept),
+        scored,
+        [each.target for each in scored.best()],
     )
 
 
@@ -94,11 +100,19 @@ def stages(parser: Parser, parts: Sequence[Batch]) -> dict[str, Callable[[], obj
     return {
         "chart": lambda: [charts(parser.grammar, part.sources) for part in parts],
         "encoder": lambda: [
-            parser.scored(instantiate_slots(parser.grammar, part.sources), part.subwords, part.full)
+            parser.scored(
+                instantiate_slots(parser.grammar, part.sources),
+                part.subwords,
+                part.full,
+            )
             for part in parts
         ],
-        "search": lambda: [[each.target for each in part.scored.best()] for part in parts],
-        "probabilities": lambda: [part.scored.probabilities(part.targets) for part in parts],
+        "search": lambda: [
+            [each.target for each in part.scored.best()] for part in parts
+        ],
+        "probabilities": lambda: [
+            part.scored.probabilities(part.targets) for part in parts
+        ],
     }
 
 
@@ -131,13 +145,19 @@ def measure(task: Task, encoder: str, device: str, grammars: Path, steps: int) -
     count = len(sentences)
     whole = seconds(lambda: list(parser.answers(sentences))) / count
     parts = batches(parser, [tuple(sentence.split()) for sentence in sentences])
-    shares = {name: 1000 * seconds(work) / count for name, work in stages(parser, parts).items()}
+    shares = {
+        name: 1000 * seconds(work) / count
+        for name, work in stages(parser, parts).items()
+    }
     shares["rest"] = max(1000 * whole - sum(shares.values()), 0.0)
     ratio = task.published_ms / (1000 * whole)
-    print(f"| {task.name} | {count:,} | {1000 * whole:.3f} | {1 / whole:,.0f} | ", end="")
+    print(
+        f"| {task.name} | {count:,} | {1000 * whole:.3f} | {1 / whole:,.0f} | ", end=""
+    )
     print(" | ".join(f"{share:.3f}" for share in shares.values()), end="")
     print(
-        f" | {task.published_ms:.0f} | {1000 / task.published_ms:.0f} | {ratio:,.0f} |", flush=True
+        f" | {task.published_ms:.0f} | {1000 / task.published_ms:.0f} | {ratio:,.0f} |",
+        flush=True,
     )
 
 
@@ -154,7 +174,9 @@ def main() -> None:
         "| data | sentences | ms | sentences/s | chart ms | encoder ms | search ms | probabilities ms | rest ms ",
         end="",
     )
-    print("| published ms | published sentences/s | times faster |\n|---|" + "--:|" * 11)
+    print(
+        "| published ms | published sentences/s | times faster |\n|---|" + "--:|" * 11
+    )
     for task in tasks():
         measure(task, asked.encoder, asked.device, asked.grammars, asked.steps)
 

@@ -51,7 +51,9 @@ def cases() -> Iterator[Case]:
     ):
         loaded = load_dataset(dataset, mirror=SHARED / "data")
         for split in splits:
-            grammar = Grammar.read(SHARED / "reference" / f"{dataset}-{split}.rules.txt")
+            grammar = Grammar.read(
+                SHARED / "reference" / f"{dataset}-{split}.rules.txt"
+            )
             yield Case(f"{dataset} {split}", grammar, loaded.split(split)[0])
 
 
@@ -68,9 +70,7 @@ def row(case: Case) -> str:
     )
     megabytes = sum(graph.nbytes for graph in forests.graphs().values()) / 1e6
     size = f"{forests.full.hyperedges:9,} {forests.goal.hyperedges:9,} {megabytes:6.1f}"
-    return (
-        f"{case.name:20} {len(case.examples):6} {len(case.grammar):6} {seconds:7.3f} {size} {ratio}"
-    )
+    return f"{case.name:20} {len(case.examples):6} {len(case.grammar):6} {seconds:7.3f} {size} {ratio}"
 
 
 def first_call_seconds() -> tuple[float, float]:
@@ -99,7 +99,9 @@ def typed_row(case: Case) -> str:
     for grammar in (case.grammar, typed):
         seconds = cpu_seconds(partial(charts, grammar, sources), runs=5)
         graph = charts(grammar, sources)
-        columns.append(f"{1000 * seconds:9.1f} {graph.hyperedges:9,} {graph.nbytes / 1e6:6.2f}")
+        columns.append(
+            f"{1000 * seconds:9.1f} {graph.hyperedges:9,} {graph.nbytes / 1e6:6.2f}"
+        )
     return " ".join(columns)
 
 
@@ -113,20 +115,27 @@ def ambiguous_sentence(target_grammar: TargetGrammar | None = None) -> str:
 
 def main() -> None:
     sizes = f"{'full':>9} {'goal':>9} {'MB':>6}"
-    print(f"{'training set':20} {'pairs':>6} {'rules':>6} {'CPU s':>7} {sizes}   published / ours")
+    print(
+        f"{'training set':20} {'pairs':>6} {'rules':>6} {'CPU s':>7} {sizes}   published / ours"
+    )
     for case in cases():
         print(row(case))
     print(
         "(full, goal: applications in the forests; in brackets the ratio with the published start-up left out)\n"
     )
     header = f"{'charts, ms':>9} {'appl.':>9} {'MB':>6}"
-    print(f"{'training set':20} {'types':>6} {'made, s':>7} {header}, and the same with types")
+    print(
+        f"{'training set':20} {'types':>6} {'made, s':>7} {header}, and the same with types"
+    )
     for case in cases():
         if case.name.startswith("geoquery"):
             print(typed_row(case))
     print()
     print(ambiguous_sentence())
-    print("with types,", ambiguous_sentence(TargetGrammar.parse("<list> ::= x | <list> x")))
+    print(
+        "with types,",
+        ambiguous_sentence(TargetGrammar.parse("<list> ::= x | <list> x")),
+    )
     cold, warm = first_call_seconds()
     print(
         f"first forest of a new process: {cold:.1f} s with kernels to compile, {warm:.1f} s with kernels on disk"

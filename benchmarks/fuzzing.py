@@ -42,7 +42,9 @@ def compiled_modules() -> list[str]:
     """Modules with functions that Numba compiles, which must stay as they are."""
     marks = ("kernel", "vectorised", "numba")
     files = [
-        path for path in SOURCE.rglob("*.py") if any(mark in path.read_text() for mark in marks)
+        path
+        for path in SOURCE.rglob("*.py")
+        if any(mark in path.read_text() for mark in marks)
     ]
     return [".".join(path.relative_to(SOURCE).with_suffix("").parts) for path in files]
 
@@ -122,7 +124,9 @@ class Run:
             refusal = corpus.kind(str(error))
             self.kinds[refusal] = min(case, self.kinds.get(refusal, case), key=len)
         except BaseException:
-            Path(f"failing-{self.name.replace(' ', '-').replace('/', '-')}.case").write_bytes(case)
+            Path(
+                f"failing-{self.name.replace(' ', '-').replace('/', '-')}.case"
+            ).write_bytes(case)
             raise
         self.slowest = max(self.slowest, time.perf_counter() - begun)
 
@@ -137,13 +141,19 @@ class Run:
         return self.outcomes.total()
 
     def __str__(self) -> str:
-        counts = ", ".join(f"{count:,} {what}" for what, count in sorted(self.outcomes.items()))
+        counts = ", ".join(
+            f"{count:,} {what}" for what, count in sorted(self.outcomes.items())
+        )
         cost = 1000 * (time.process_time() - self.cpu) / max(self.made, 1)
         return f"{self.name}: {self.made:,} cases, {counts}, slowest {self.slowest:.3f} s, {cost:.2f} ms of CPU a case"
 
     def finish(self, how: str = "") -> None:
         print(f"{how} {self}".strip(), flush=True)
-        counts = {**self.outcomes, "slowest": self.slowest, "cpu": time.process_time() - self.cpu}
+        counts = {
+            **self.outcomes,
+            "slowest": self.slowest,
+            "cpu": time.process_time() - self.cpu,
+        }
         (self.folder / COUNTS).write_text(json.dumps(counts))
 
 
@@ -220,7 +230,9 @@ def run_all(names: list[str], asked: argparse.Namespace) -> dict[str, dict[str, 
     left = names[::-1]
     while left or running:
         while left and len(running) < asked.processes:
-            folder = Path(tempfile.mkdtemp(dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
+            folder = Path(
+                tempfile.mkdtemp(dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
+            )
             name = left.pop()
             running[run_apart(name, folder, asked)] = (name, folder)
         child, status = os.wait()
@@ -236,14 +248,19 @@ def run_all(names: list[str], asked: argparse.Namespace) -> dict[str, dict[str, 
 
 def _limit_memory() -> None:
     """Let no reader take more than MEMORY beyond what the process has mapped by now."""
-    mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    mapped = (
+        int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    )
     resource.setrlimit(resource.RLIMIT_AS, (mapped + MEMORY, resource.RLIM_INFINITY))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument(
-        "--reader", choices=sorted(ALL), action="append", help="default: all, one after the other"
+        "--reader",
+        choices=sorted(ALL),
+        action="append",
+        help="default: all, one after the other",
     )
     parser.add_argument("--cases", type=int, default=100_000)
     parser.add_argument(
@@ -253,15 +270,28 @@ def main() -> int:
         help="that a reader may take, then it is stopped",
     )
     parser.add_argument(
-        "--processes", type=int, default=1, metavar="N", help="readers that run at a time"
+        "--processes",
+        type=int,
+        default=1,
+        metavar="N",
+        help="readers that run at a time",
     )
     parser.add_argument(
-        "--counts", type=Path, metavar="FILE", help="write what came of each reader as JSON"
+        "--counts",
+        type=Path,
+        metavar="FILE",
+        help="write what came of each reader as JSON",
     )
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--plain", action="store_true", help="at random, without atheris")
     parser.add_argument(
-        "--keep", type=int, default=0, metavar="N", help="with --plain: store up to N refused cases"
+        "--plain", action="store_true", help="at random, without atheris"
+    )
+    parser.add_argument(
+        "--keep",
+        type=int,
+        default=0,
+        metavar="N",
+        help="with --plain: store up to N refused cases",
     )
     parser.add_argument("--list", action="store_true", help="name the readers and stop")
     asked = parser.parse_args()
@@ -272,7 +302,10 @@ def main() -> int:
         print("atheris is not installed: all cases are random", file=sys.stderr)
         asked.plain = True
     return int(
-        max(each["exit code"] for each in run_all(asked.reader or sorted(ALL), asked).values())
+        max(
+            each["exit code"]
+            for each in run_all(asked.reader or sorted(ALL), asked).values()
+        )
     )
 
 

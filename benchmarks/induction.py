@@ -110,7 +110,9 @@ class Quality:
         forests = build_forests(grammar, test)
         covered = float(np.mean(np.diff(forests.full.first_node) > 0))
         derivable = 1 - len(forests.underivable()) / len(test)
-        return cls(len(grammar), length.grammar_bits, length.data_bits, covered, derivable)
+        return cls(
+            len(grammar), length.grammar_bits, length.data_bits, covered, derivable
+        )
 
     def __str__(self) -> str:
         bits = f"{self.grammar_bits:,.0f} + {self.data_bits:,.0f} = {self.grammar_bits + self.data_bits:,.0f}"
@@ -197,7 +199,9 @@ def published_table() -> Iterator[str]:
         ratio = f"{least / found.seconds:.0f}" + (
             f"-{most / found.seconds:.0f}" if least < most else ""
         )
-        cost = f"{found.seconds:.2f} | {published} | {ratio} | {found.peak_megabytes:.0f}"
+        cost = (
+            f"{found.seconds:.2f} | {published} | {ratio} | {found.peak_megabytes:.0f}"
+        )
         yield f"| {case.name} | {cost} | {found.quality} |"
         reference = SHARED / "reference" / f"{dataset}-{split}.rules.txt"
         if reference.exists():
@@ -235,10 +239,15 @@ def growth_table(plot: Path | None) -> Iterator[str]:
     for (dataset, split), sizes in GROWTH.items():
         for size in sizes:
             case = Case(dataset, split, (("shortest", size),))
-            found, count = measured_apart(case, hash_seeds=ONE_SEED), size or len(case.parts()[0])
+            found, count = (
+                measured_apart(case, hash_seeds=ONE_SEED),
+                size or len(case.parts()[0]),
+            )
             curves.setdefault(case.name, []).append((count, found))
             memory = f"{found.peak_megabytes:.0f} | {found.start_up_megabytes:.0f}"
-            cost = f"{found.seconds:.2f} | {1000 * found.seconds / count:.2f} | {memory}"
+            cost = (
+                f"{found.seconds:.2f} | {1000 * found.seconds / count:.2f} | {memory}"
+            )
             yield f"| {case.name} | {count:,} | {cost} | {found.steps:,} | {found.searched_rules:,} |"
     if plot is not None:
         draw(curves, plot)
@@ -252,10 +261,14 @@ def draw(curves: Mapping[str, Sequence[tuple[int, Measurement]]], path: Path) ->
     seconds, memory = figure.subplots(1, 2)
     for name, points in curves.items():
         counts = [count for count, _ in points]
-        seconds.loglog(counts, [found.seconds for _, found in points], marker="o", label=name)
+        seconds.loglog(
+            counts, [found.seconds for _, found in points], marker="o", label=name
+        )
         extra = [found.peak_megabytes - found.start_up_megabytes for _, found in points]
         memory.semilogx(counts, extra, marker="o", label=name)
-    ticks = sorted({count for points in curves.values() for count, _ in points if count % 250 == 0})
+    ticks = sorted(
+        {count for points in curves.values() for count, _ in points if count % 250 == 0}
+    )
     for axes, title in ((seconds, "CPU seconds"), (memory, "MB beyond start-up")):
         axes.set(title=title, xlabel="examples searched")
         axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
@@ -271,7 +284,9 @@ def _case(words: Sequence[str]) -> Case:
     """The case of `DATASET SPLIT setting=value …`."""
     dataset, split, *changes = words
     pairs = (change.split("=", 1) for change in changes)
-    return Case(dataset, split, tuple((name, json.loads(value)) for name, value in pairs))
+    return Case(
+        dataset, split, tuple((name, json.loads(value)) for name, value in pairs)
+    )
 
 
 def main() -> None:
@@ -281,16 +296,27 @@ def main() -> None:
     options.add_argument("--only", choices=TABLES, help="print one table")
     options.add_argument("--plot", type=Path, metavar="FILE", help="draw the growth")
     options.add_argument(
-        "--measure", nargs="+", metavar="WORD", help="DATASET SPLIT setting=value …: measure here"
+        "--measure",
+        nargs="+",
+        metavar="WORD",
+        help="DATASET SPLIT setting=value …: measure here",
     )
     options.add_argument(
-        "--runs", type=int, default=1, help="inductions of --measure, of which the quickest counts"
+        "--runs",
+        type=int,
+        default=1,
+        help="inductions of --measure, of which the quickest counts",
     )
     chosen = options.parse_args()
     if chosen.measure:
         print(json.dumps(asdict(measured(_case(chosen.measure), chosen.runs))))
         return
-    tables = (published_table(), choices_table(), everything_table(), growth_table(chosen.plot))
+    tables = (
+        published_table(),
+        choices_table(),
+        everything_table(),
+        growth_table(chosen.plot),
+    )
     for name, rows in zip(TABLES, tables, strict=True):
         if chosen.only in (None, name):
             print(f"\n## {name}\n")

@@ -44,7 +44,9 @@ from nqg.types.target_grammar import TargetGrammar
 from timing import peak_megabytes
 
 MIRROR = Path(
-    os.environ.get("NQG_DATA_MIRROR", Path(__file__).resolve().parents[2] / "shared" / "data")
+    os.environ.get(
+        "NQG_DATA_MIRROR", Path(__file__).resolve().parents[2] / "shared" / "data"
+    )
 )
 PART_SIZE = 1000
 SPLITS = (
@@ -81,14 +83,23 @@ class Induced:
         """The percentage of examples with a well-typed derivation."""
         typed = self.grammar.typed_by(self.types)
         parts = (
-            examples[first : first + PART_SIZE] for first in range(0, len(examples), PART_SIZE)
+            examples[first : first + PART_SIZE]
+            for first in range(0, len(examples), PART_SIZE)
         )
-        return 100 - 100 * sum(len(underivable(typed, part)) for part in parts) / len(examples)
+        return 100 - 100 * sum(len(underivable(typed, part)) for part in parts) / len(
+            examples
+        )
 
     def parser(self, train: Sequence[Example], steps: int) -> Parser:
-        training = TrainingSettings(steps=steps, batch_size=128, warm_up=min(32, steps // 4))
+        training = TrainingSettings(
+            steps=steps, batch_size=128, warm_up=min(32, steps // 4)
+        )
         return fit_parser(
-            self.grammar, train, target_grammar=self.types, training=training, device="cpu"
+            self.grammar,
+            train,
+            target_grammar=self.types,
+            training=training,
+            device="cpu",
         )
 
 
@@ -111,7 +122,10 @@ def scan(splits: Sequence[str]) -> None:
 
 def cogs_examples(name: str) -> list[Example]:
     """The pairs of a file; the id of each is its category."""
-    rows = (line.split("\t") for line in (MIRROR / "cogs" / f"{name}.tsv").read_text().splitlines())
+    rows = (
+        line.split("\t")
+        for line in (MIRROR / "cogs" / f"{name}.tsv").read_text().splitlines()
+    )
     return [Example(source, target, id=category) for source, target, category in rows]
 
 
@@ -124,7 +138,9 @@ def cogs(steps: int = 256) -> None:
     print(f"derivable: {found.derivable(gen):.2f} %", flush=True)
     parser = found.parser(train, steps)
     right, answered, everything = Counter[str](), Counter[str](), Counter[str]()
-    for answer, example in zip(parser.answers(each.source for each in gen), gen, strict=True):
+    for answer, example in zip(
+        parser.answers(each.source for each in gen), gen, strict=True
+    ):
         for category in (str(example.id), "all"):
             everything[category] += 1
             answered[category] += answer.target is not None
@@ -164,19 +180,29 @@ def sizes(dataset: str, counts: Sequence[int], plot: Path | None) -> None:
     curve = []
     for count in (
         counts
-        or [count for doublings in range(9) if (count := len(train) >> doublings) >= SMALLEST][::-1]
+        or [
+            count
+            for doublings in range(9)
+            if (count := len(train) >> doublings) >= SMALLEST
+        ][::-1]
     ):
         found = Induced.of(drawn[:count])
-        derivable = {name: found.derivable(examples) for name, examples in held_out.items()}
+        derivable = {
+            name: found.derivable(examples) for name, examples in held_out.items()
+        }
         curve.append(
-            Measured(count, len(found.grammar), found.choosing, found.searching, derivable)
+            Measured(
+                count, len(found.grammar), found.choosing, found.searching, derivable
+            )
         )
         print(curve[-1], flush=True)
     if plot:
         write_picture(plot, lambda figure_class: figure_of(curve, figure_class))
 
 
-def held_out_parts(train: Sequence[Example]) -> Iterator[tuple[str, list[Example], list[Example]]]:
+def held_out_parts(
+    train: Sequence[Example],
+) -> Iterator[tuple[str, list[Example], list[Example]]]:
     """What is held out, the examples that are kept, and those that are not."""
     programs = sorted({example.target for example in train})
     random.Random(1).shuffle(programs)
@@ -200,7 +226,12 @@ def held_out_parts(train: Sequence[Example]) -> Iterator[tuple[str, list[Example
 
 def folds(changes: Mapping[str, Any]) -> None:
     """What grammars of a part of the training examples derive of the others."""
-    usual = {"max_non_terminals": 3, "data_weight": 1 / 64, "factoring": True, "returning": False}
+    usual = {
+        "max_non_terminals": 3,
+        "data_weight": 1 / 64,
+        "factoring": True,
+        "returning": False,
+    }
     settings = InductionSettings.automatic().changed(**{**usual, **changes})
     every: dict[str, list[float]] = {}
     for name in ("template", "length", "tmcd"):
@@ -210,7 +241,12 @@ def folds(changes: Mapping[str, Any]) -> None:
             missing = underivable(induce(kept, settings), held_out)
             shares.append(100 - 100 * len(missing) / len(held_out))
             every.setdefault(kind, []).append(shares[-1])
-        print(f"| {name} |", " | ".join(f"{share:.1f}" for share in shares), "|", flush=True)
+        print(
+            f"| {name} |",
+            " | ".join(f"{share:.1f}" for share in shares),
+            "|",
+            flush=True,
+        )
     for kind, shares in every.items():
         print(f"{kind}: {sum(shares) / len(shares):.2f} % on average")
 
@@ -241,12 +277,23 @@ def figure_of(curve: Sequence[Measured], figure_class: Any) -> Any:
     unit = seconds[0] / (counts[0] * math.log(counts[0]))
     cost.plot(counts, seconds, marker="o", label="trials and search")
     cost.plot(counts, [each.searching for each in curve], marker="o", label="search")
-    cost.plot(counts, [unit * count * math.log(count) for count in counts], "k:", label="n log n")
-    cost.set(xscale="log", yscale="log", xlabel="training examples", ylabel="CPU seconds")
+    cost.plot(
+        counts,
+        [unit * count * math.log(count) for count in counts],
+        "k:",
+        label="n log n",
+    )
+    cost.set(
+        xscale="log", yscale="log", xlabel="training examples", ylabel="CPU seconds"
+    )
     cost.legend(frameon=False)
     for name in curve[0].derivable:
-        share.plot(counts, [each.derivable[name] for each in curve], marker="o", label=name)
-    share.set(xscale="log", xlabel="training examples", ylabel="% derivable", ylim=(0, 101))
+        share.plot(
+            counts, [each.derivable[name] for each in curve], marker="o", label=name
+        )
+    share.set(
+        xscale="log", xlabel="training examples", ylabel="% derivable", ylim=(0, 101)
+    )
     share.legend(frameon=False)
     return figure
 
@@ -267,7 +314,10 @@ def main() -> None:
             sizes(dataset, [*map(int, counts)], plot)
         case ["folds", *changes]:
             folds(
-                {name: literal_eval(value) for name, value in (each.split("=") for each in changes)}
+                {
+                    name: literal_eval(value)
+                    for name, value in (each.split("=") for each in changes)
+                }
             )
         case _:
             raise SystemExit(__doc__)

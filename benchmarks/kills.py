@@ -19,17 +19,27 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from faults.kills import Results, Work, killed_again_and_again, random_moments, undisturbed
+from faults.kills import (
+    Results,
+    Work,
+    killed_again_and_again,
+    random_moments,
+    undisturbed,
+)
 from faults.works import works
 
 
 def differences(found: Results, expected: Results) -> list[str]:
     return sorted(
-        name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name)
+        name
+        for name in found.keys() | expected.keys()
+        if found.get(name) != expected.get(name)
     )
 
 
-def torment(name: str, work: Work, kills: int, rng: random.Random, folder: Path) -> bool:
+def torment(
+    name: str, work: Work, kills: int, rng: random.Random, folder: Path
+) -> bool:
     """Kill a command so many times; whether all results were the same."""
     begun = time.perf_counter()
     reference, expected = undisturbed(work, folder / "undisturbed")
@@ -40,7 +50,10 @@ def torment(name: str, work: Work, kills: int, rng: random.Random, folder: Path)
         more, found = killed_again_and_again(work, folder / f"round-{rounds}", some)
         struck += more
         if differing := differences(found, expected):
-            print(f"{name}: after {some} these files differ: {', '.join(differing)}", flush=True)
+            print(
+                f"{name}: after {some} these files differ: {', '.join(differing)}",
+                flush=True,
+            )
             return False
     taken = time.perf_counter() - begun
     print(
@@ -53,7 +66,9 @@ def torment(name: str, work: Work, kills: int, rng: random.Random, folder: Path)
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument(
-        "--work", action="append", help="induce, split, prepare, train, reproduce; default: all"
+        "--work",
+        action="append",
+        help="induce, split, prepare, train, reproduce; default: all",
     )
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
@@ -66,7 +81,11 @@ def main() -> int:
             place.mkdir()
             same.append(
                 torment(
-                    name, all_works[name], asked.kills, random.Random(f"{name} {asked.seed}"), place
+                    name,
+                    all_works[name],
+                    asked.kills,
+                    random.Random(f"{name} {asked.seed}"),
+                    place,
                 )
             )
     return 0 if all(same) else 1

@@ -35,31 +35,41 @@ SKIPPED = re.compile(
 def outside(sql: str, change: Callable[[str], str]) -> str:
     """The query with everything but its strings changed."""
     parts = re.split(r"(\"[^\"]*\"|'[^']*')", sql)
-    return "".join(part if place % 2 else change(part) for place, part in enumerate(parts))
+    return "".join(
+        part if place % 2 else change(part) for place, part in enumerate(parts)
+    )
 
 
 def another_case(sql: str, rng: random.Random) -> str:
     return outside(
-        sql, lambda part: "".join(rng.choice((each.lower(), each.upper())) for each in part)
+        sql,
+        lambda part: "".join(rng.choice((each.lower(), each.upper())) for each in part),
     )
 
 
 def more_space(sql: str, rng: random.Random) -> str:
     return outside(
-        sql, lambda part: re.sub(r"\s+", lambda _: rng.choice((" ", "  ", "\n", "\t ")), part)
+        sql,
+        lambda part: re.sub(
+            r"\s+", lambda _: rng.choice((" ", "  ", "\n", "\t ")), part
+        ),
     )
 
 
 def other_values(sql: str, rng: random.Random) -> str | None:
     changed = re.sub(
-        r"\"[^\"]*\"|'[^']*'", lambda _: f'"{rng.choice("Aß漢 x")}{rng.randint(0, 99)}"', sql
+        r"\"[^\"]*\"|'[^']*'",
+        lambda _: f'"{rng.choice("Aß漢 x")}{rng.randint(0, 99)}"',
+        sql,
     )
     return changed if changed != sql else None
 
 
 def other_aliases(sql: str, rng: random.Random) -> str | None:
     number = rng.randint(20, 99)
-    changed = outside(sql, lambda part: re.sub(r"\b[tT](\d)\b", rf"alias{number}x\1", part))
+    changed = outside(
+        sql, lambda part: re.sub(r"\b[tT](\d)\b", rf"alias{number}x\1", part)
+    )
     return changed if changed != sql else None
 
 
@@ -67,7 +77,11 @@ def items_turned(sql: str, rng: random.Random) -> str | None:
     """The items of the selection in another order; none of them may hold a bracket that is left open."""
     match = re.match(r"(?is)(select\s+(?:distinct\s+)?)(.*?)(\s+from\s.*)", sql)
     items = [each.strip() for each in match[2].split(",")] if match else []
-    if not match or len(items) < 2 or any(each.count("(") != each.count(")") for each in items):
+    if (
+        not match
+        or len(items) < 2
+        or any(each.count("(") != each.count(")") for each in items)
+    ):
         return None
     rng.shuffle(items)
     return match[1] + " , ".join(items) + match[3]
@@ -76,7 +90,9 @@ def items_turned(sql: str, rng: random.Random) -> str | None:
 def with_or_without_distinct(sql: str, rng: random.Random) -> str:
     match = re.match(r"(?i)select\s+distinct\b", sql)
     return (
-        f"SELECT {sql[match.end() :]}" if match else re.sub(r"(?i)^select", "SELECT DISTINCT", sql)
+        f"SELECT {sql[match.end() :]}"
+        if match
+        else re.sub(r"(?i)^select", "SELECT DISTINCT", sql)
     )
 
 
@@ -92,11 +108,15 @@ def swapped(pattern: str, words: dict[str, str], after: str = "^") -> Change:
     def change(sql: str, rng: random.Random) -> str | None:
         begin = re.search(after, sql, flags=re.IGNORECASE)
         places = (
-            list(re.finditer(pattern, sql[begin.end() :], flags=re.IGNORECASE)) if begin else []
+            list(re.finditer(pattern, sql[begin.end() :], flags=re.IGNORECASE))
+            if begin
+            else []
         )
         if not begin or not places or '"' in sql or "'" in sql:
             return None
-        at = re.compile(pattern, re.IGNORECASE).match(sql, begin.end() + places[-1].start())
+        at = re.compile(pattern, re.IGNORECASE).match(
+            sql, begin.end() + places[-1].start()
+        )
         assert at is not None
         return sql[: at.start()] + words[at[0].lower()] + sql[at.end() :]
 
@@ -105,14 +125,22 @@ def swapped(pattern: str, words: dict[str, str], after: str = "^") -> Change:
 
 def with_more(text: str, lacking: str) -> Change:
     return lambda sql, _: (
-        f"{sql.rstrip('; ')} {text}" if not re.search(lacking, sql, flags=re.IGNORECASE) else None
+        f"{sql.rstrip('; ')} {text}"
+        if not re.search(lacking, sql, flags=re.IGNORECASE)
+        else None
     )
 
 
 def broken(sql: str, rng: random.Random) -> str:
     head = sql.rstrip("; ")
     return rng.choice(
-        (f"{head} '", re.sub(r"(?i)^select", "SELECT nosuchcolumn ,", head), head[7:], "", "SELECT")
+        (
+            f"{head} '",
+            re.sub(r"(?i)^select", "SELECT nosuchcolumn ,", head),
+            head[7:],
+            "",
+            "SELECT",
+        )
     )
 
 
@@ -127,7 +155,8 @@ KEEP: dict[str, Change] = {
 }
 BREAK: dict[str, Change] = {
     "aggregate": swapped(
-        r"\b(max|min|sum|avg)\b(?=\s*\()", {"max": "min", "min": "max", "sum": "avg", "avg": "sum"}
+        r"\b(max|min|sum|avg)\b(?=\s*\()",
+        {"max": "min", "min": "max", "sum": "avg", "avg": "sum"},
     ),
     "direction": swapped(r"\b(asc|desc)\b", {"asc": "desc", "desc": "asc"}),
     "comparison": swapped(
@@ -135,7 +164,8 @@ BREAK: dict[str, Change] = {
     ),
     "a limit more": with_more("LIMIT 3", r"\blimit\b|\border\b"),
     "a second query": with_more(
-        "UNION SELECT count(*) FROM sqlite_sequence_x", r"\b(union|intersect|except|limit|order)\b"
+        "UNION SELECT count(*) FROM sqlite_sequence_x",
+        r"\b(union|intersect|except|limit|order)\b",
     ),
     "unreadable": broken,
 }
@@ -163,9 +193,16 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--spider", type=Path, default=Path("../shared/data/spider"))
     options = parser.parse_args()
-    schemas, rng = read_schemas(options.spider / "tables.json"), random.Random(options.seed)
-    lines = map(json.loads, (options.spider / "match_verdicts.jsonl").read_text().splitlines())
-    golds = sorted({(line["db_id"], line["gold"]) for line in lines if line["db_id"] in schemas})
+    schemas, rng = (
+        read_schemas(options.spider / "tables.json"),
+        random.Random(options.seed),
+    )
+    lines = map(
+        json.loads, (options.spider / "match_verdicts.jsonl").read_text().splitlines()
+    )
+    golds = sorted(
+        {(line["db_id"], line["gold"]) for line in lines if line["db_id"] in schemas}
+    )
     golds = [
         (database, gold)
         for database, gold in golds

@@ -55,7 +55,11 @@ def passed_modules(work: Callable[[], object]) -> list[str]:
 
     def note(frame: FrameType, event: str, argument: Any) -> None:
         path = frame.f_code.co_filename
-        if event == "call" and path.startswith(SOURCE) and frame.f_code.co_name != "<module>":
+        if (
+            event == "call"
+            and path.startswith(SOURCE)
+            and frame.f_code.co_name != "<module>"
+        ):
             passed[path.removeprefix(SOURCE).strip("/")] = None
 
     sys.setprofile(note)
@@ -68,19 +72,25 @@ def passed_modules(work: Callable[[], object]) -> list[str]:
 
 def traced_paths() -> dict[str, list[str]]:
     """The modules that the starter project's pairs pass in training, and two sentences in parsing."""
-    with resources.as_file(resources.files("nqg.data").joinpath("starter", "train.tsv")) as path:
+    with resources.as_file(
+        resources.files("nqg.data").joinpath("starter", "train.tsv")
+    ) as path:
         examples = read_examples(path)
     nqg.train(examples[:20])  # modules that are loaded on first use are loaded now
     systems: list[Any] = []
     trained = passed_modules(lambda: systems.append(nqg.train(examples)))
     parser = systems[0]
-    parsed = passed_modules(lambda: [parser.parse(sentence).explain() for sentence in SENTENCES])
+    parsed = passed_modules(
+        lambda: [parser.parse(sentence).explain() for sentence in SENTENCES]
+    )
     return {"train": trained, "parse": parsed}
 
 
 def by_stage(modules: list[str]) -> dict[str, list[str]]:
     """The modules of each stage, in the order of their first call; those beside the stages come last."""
-    grouped: dict[str, list[str]] = {stage: [] for stage in (*STAGES, "beside the stages")}
+    grouped: dict[str, list[str]] = {
+        stage: [] for stage in (*STAGES, "beside the stages")
+    }
     for module in modules:
         folder = module.rpartition("/")[0]
         grouped[folder if folder in grouped else "beside the stages"].append(module)
@@ -96,7 +106,9 @@ def drawing(title: str, modules: list[str]) -> str:
             x, y, row_height = 0, y + row_height + GAP, 0
         height = LINE_HEIGHT * (len(names) + 1) + 12
         row_height = max(row_height, height)
-        lines = [f'<text x="{x + 10}" y="{y + 19}" class="stage">{escape(stage)}</text>']
+        lines = [
+            f'<text x="{x + 10}" y="{y + 19}" class="stage">{escape(stage)}</text>'
+        ]
         for line, module in enumerate(names, start=1):
             name = module.rpartition("/")[2]
             lines.append(
@@ -111,9 +123,7 @@ def drawing(title: str, modules: list[str]) -> str:
         "rect{fill:#f4f6fa;stroke:#8899bb}"
     )
     heading = f'<text x="0" y="16" class="title">{escape(title)}</text>'
-    opening = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {bottom}" width="{width}">'
-    )
+    opening = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {bottom}" width="{width}">'
     return f"{opening}<style>{style}</style>{heading}{''.join(boxes)}</svg>\n"
 
 
@@ -125,13 +135,20 @@ def page_block(paths: dict[str, list[str]]) -> str:
         ("parse", "A sentence in `parser.parse`"),
     ):
         modules = paths[name]
-        lines.append(f"{what} passes {len(modules)} modules in {len(by_stage(modules))} folders:\n")
-        lines.append(f"![the modules that it passes, by folder](images/path-{name}.svg)\n")
+        lines.append(
+            f"{what} passes {len(modules)} modules in {len(by_stage(modules))} folders:\n"
+        )
+        lines.append(
+            f"![the modules that it passes, by folder](images/path-{name}.svg)\n"
+        )
     lines.append(END)
     return "\n".join(lines)
 
 
-BEGIN, END = "<!-- paths: python benchmarks/paths.py --write -->", "<!-- end of paths -->"
+BEGIN, END = (
+    "<!-- paths: python benchmarks/paths.py --write -->",
+    "<!-- end of paths -->",
+)
 
 
 def main() -> None:
@@ -144,7 +161,10 @@ def main() -> None:
         for stage, names in by_stage(modules).items():
             print(f"  {stage}: {', '.join(names)}")
     if "--write" in sys.argv:
-        titles = {"train": "A training pair in nqg.train", "parse": "A sentence in parser.parse"}
+        titles = {
+            "train": "A training pair in nqg.train",
+            "parse": "A sentence in parser.parse",
+        }
         for name, modules in paths.items():
             (PROJECT / "docs" / "images" / f"path-{name}.svg").write_text(
                 drawing(titles[name], modules)

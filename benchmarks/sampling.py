@@ -26,7 +26,12 @@ from nqg.paper.recipe import read_recipe
 from nqg.paper.systems import RecipeData, induced
 from nqg.types.inference import infer_target_grammar
 
-FOLDS = {"standard": "template", "template": "template", "length": "length", "tmcd": "tmcd"}
+FOLDS = {
+    "standard": "template",
+    "template": "template",
+    "length": "length",
+    "tmcd": "tmcd",
+}
 SHARES = (0.0, 0.1, 0.2, 0.3)
 Fold = tuple[str, Grammar, Sequence[Example], Sequence[Example]]
 
@@ -36,7 +41,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--mirror", type=Path, help="folder of the datasets; without it they are downloaded"
+        "--mirror",
+        type=Path,
+        help="folder of the datasets; without it they are downloaded",
     )
     parser.add_argument("--count", type=int, default=20_000, help="pairs to draw")
     asked = parser.parse_args()
@@ -50,29 +57,43 @@ def main() -> None:
         seconds = time.process_time() - begin
         draws = asked.count * (DRAWS if len(pairs) < asked.count else 1)
         assert grammar.target_grammar
-        legal = sum(grammar.target_grammar.accepts(pair.target_tokens) for pair in pairs) / len(
-            pairs
-        )
+        legal = sum(
+            grammar.target_grammar.accepts(pair.target_tokens) for pair in pairs
+        ) / len(pairs)
         fits = [
-            GrammarSampler(grammar, train, SamplingSettings(explore=share)).fit(held_out)
+            GrammarSampler(grammar, train, SamplingSettings(explore=share)).fit(
+                held_out
+            )
             for share in SHARES
         ]
         told = "  ".join(f"{fit.perplexity:.3f}" for fit in fits)
         print(
-            f"{name:<34}{len(pairs):>7,}{draws / seconds:>16,.0f}{legal:>8.1%}   {told}", flush=True
+            f"{name:<34}{len(pairs):>7,}{draws / seconds:>16,.0f}{legal:>8.1%}   {told}",
+            flush=True,
         )
 
 
 def folds(mirror: Path | None) -> Iterator[Fold]:
     for split, kind in FOLDS.items():
-        data = RecipeData.load(read_recipe(f"geoquery-{split}", [f"held_out={kind}"]), mirror)
+        data = RecipeData.load(
+            read_recipe(f"geoquery-{split}", [f"held_out={kind}"]), mirror
+        )
         train, held_out = data.for_grammar(data.train), data.for_grammar(data.test)
         grammar = induced(data.recipe, train, data.target_grammar)
-        yield f"geoquery {split}", grammar.typed_by(data.target_grammar), train, held_out
-    known = [example for example in scan_examples() if "around right" not in example.source]
+        yield (
+            f"geoquery {split}",
+            grammar.typed_by(data.target_grammar),
+            train,
+            held_out,
+        )
+    known = [
+        example for example in scan_examples() if "around right" not in example.source
+    ]
     train = [example for example in known if "opposite right" not in example.source]
     types = infer_target_grammar(example.target_tokens for example in train)
-    grammar = induce(train, chosen_settings(train, types), target_grammar=types).typed_by(types)
+    grammar = induce(
+        train, chosen_settings(train, types), target_grammar=types
+    ).typed_by(types)
     yield (
         "SCAN without opposite right",
         grammar,

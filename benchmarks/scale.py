@@ -49,14 +49,20 @@ def scan_like(count: int, seed: int = 0) -> Iterator[Example]:
         if number < SIMPLE + len(drawn):
             yield simple[number] if number < SIMPLE else drawn[number - SIMPLE]
         else:
-            rest, conjunction = divmod(deeper[number - SIMPLE - len(drawn)], len(CONJUNCTIONS))
+            rest, conjunction = divmod(
+                deeper[number - SIMPLE - len(drawn)], len(CONJUNCTIONS)
+            )
             yield _joined(
-                compound[rest // SIMPLE], *CONJUNCTIONS[conjunction], simple[rest % SIMPLE]
+                compound[rest // SIMPLE],
+                *CONJUNCTIONS[conjunction],
+                simple[rest % SIMPLE],
             )
 
 
 def _joined(first: Example, word: str, is_reversed: bool, second: Example) -> Example:
-    targets = (second.target, first.target) if is_reversed else (first.target, second.target)
+    targets = (
+        (second.target, first.target) if is_reversed else (first.target, second.target)
+    )
     return Example(f"{first.source} {word} {second.source}", " ".join(targets))
 
 
@@ -91,7 +97,9 @@ def random_split_of(place: Place) -> dict[str, Any]:
     from nqg.splits.partition import random_split, sizes_for
 
     examples = read_examples(place.corpus)
-    return timed(lambda: random_split(examples, sizes_for(len(examples)), random.Random(0)))
+    return timed(
+        lambda: random_split(examples, sizes_for(len(examples)), random.Random(0))
+    )
 
 
 def length_split_of(place: Place) -> dict[str, Any]:
@@ -113,7 +121,9 @@ def induction(place: Place) -> dict[str, Any]:
         [Example("jump", "J"), Example("jump twice", "J J")], settings
     )  # compiles, or loads, the kernels
     grammars = []
-    found = timed(lambda: grammars.append(induce(read_examples(place.corpus), settings)))
+    found = timed(
+        lambda: grammars.append(induce(read_examples(place.corpus), settings))
+    )
     grammars[0].write(place.grammar)
     return {**found, "rules": len(grammars[0])}
 
@@ -163,14 +173,19 @@ def parsing(place: Place, workers: int) -> dict[str, Any]:
     latest: dict[int, Report] = {}
     for report in islice(reports, workers):
         latest[report.worker] = report
-    begun, loading = time.perf_counter(), sum(report.cpu_seconds for report in latest.values())
+    begun, loading = (
+        time.perf_counter(),
+        sum(report.cpu_seconds for report in latest.values()),
+    )
     sentences = 0
     for report in reports:
         sentences += report.sentences
         latest[report.worker] = report
     seconds = time.perf_counter() - begun
     cpu = sum(report.cpu_seconds for report in latest.values()) - loading
-    peak = sum(report.peak for report in latest.values()) + (peak_megabytes() if workers > 1 else 0)
+    peak = sum(report.peak for report in latest.values()) + (
+        peak_megabytes() if workers > 1 else 0
+    )
     return {
         "CPU s": cpu,
         "s": seconds,
@@ -195,7 +210,9 @@ def measured_answering(model: Path) -> Callable[[Sequence[Any]], Report]:
     from nqg.cli.parse import ParseOptions, answering
 
     work = answering(ParseOptions(model=model, device="cpu"))
-    return lambda part: Report(os.getpid(), len(work(part)), time.process_time(), peak_megabytes())
+    return lambda part: Report(
+        os.getpid(), len(work(part)), time.process_time(), peak_megabytes()
+    )
 
 
 def timed(work: Callable[[], object]) -> dict[str, Any]:

@@ -18,7 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import DataCollatorForSeq2Seq, Seq2SeqTrainer, Seq2SeqTrainingArguments
+from transformers import (
+    DataCollatorForSeq2Seq,
+    Seq2SeqTrainer,
+    Seq2SeqTrainingArguments,
+)
 
 from nqg.data.example_files import read_examples
 from nqg.model_folder import quiet_transformers
@@ -39,9 +43,15 @@ def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def trainer(
-    model: Any, tokenizer: Any, pieces: list[SubwordPair], settings: FineTuningSettings, rate: float
+    model: Any,
+    tokenizer: Any,
+    pieces: list[SubwordPair],
+    settings: FineTuningSettings,
+    rate: float,
 ) -> Any:
-    rows = [{"input_ids": list(each.source), "labels": list(each.target)} for each in pieces]
+    rows = [
+        {"input_ids": list(each.source), "labels": list(each.target)} for each in pieces
+    ]
     arguments = Seq2SeqTrainingArguments(
         output_dir=tempfile.mkdtemp(),
         max_steps=settings.steps,
@@ -58,14 +68,20 @@ def trainer(
         disable_tqdm=True,
     )
     collator = DataCollatorForSeq2Seq(tokenizer, model=model, pad_to_multiple_of=8)
-    return Seq2SeqTrainer(model=model, args=arguments, train_dataset=rows, data_collator=collator)
+    return Seq2SeqTrainer(
+        model=model, args=arguments, train_dataset=rows, data_collator=collator
+    )
 
 
 def plain_predictions(seq2seq: Seq2seq, sources: list[str], size: int) -> list[str]:
     answers: list[str] = []
     for start in range(0, len(sources), size):
-        texts = [seq2seq.settings.prefix + source for source in sources[start : start + size]]
-        batch = seq2seq.tokenizer(texts, padding=True, return_tensors="pt").to(seq2seq.device)
+        texts = [
+            seq2seq.settings.prefix + source for source in sources[start : start + size]
+        ]
+        batch = seq2seq.tokenizer(texts, padding=True, return_tensors="pt").to(
+            seq2seq.device
+        )
         inputs = {name: batch[name] for name in ("input_ids", "attention_mask")}
         ids = seq2seq.model.generate(
             **inputs,
@@ -91,18 +107,26 @@ def measured(asked: argparse.Namespace) -> dict[str, Any]:
     fine_tuning = FineTuning(train, settings, training)
     objective: Any = fine_tuning.trainer.objective
     ours, records = seconds(lambda: list(fine_tuning.steps()))
-    subwords = sum(objective.sizes[number][0] for step in objective.batches() for number in step)
+    subwords = sum(
+        objective.sizes[number][0] for step in objective.batches() for number in step
+    )
     seq2seq = fine_tuning.seq2seq
     sources = [example.source for example in test]
     plain_predictions(
         seq2seq, sources[:8], 8
     )  # whoever is first would pay for what a GPU loads late
     predicting, answers = seconds(lambda: seq2seq.predict(sources))
-    plainly, plain = seconds(lambda: plain_predictions(seq2seq, sources, asked.batch_size))
+    plainly, plain = seconds(
+        lambda: plain_predictions(seq2seq, sources, asked.batch_size)
+    )
     at_once, _ = seconds(lambda: plain_predictions(seq2seq, sources, len(sources)))
     model, tokenizer = load_pretrained(asked.model)
     rival = trainer(
-        model, tokenizer, list(objective.corpus.examples), training, fine_tuning.trainer.rate.peak
+        model,
+        tokenizer,
+        list(objective.corpus.examples),
+        training,
+        fine_tuning.trainer.rate.peak,
     )
     theirs, outcome = seconds(rival.train)
     mean_subwords = sum(size[0] for size in objective.sizes) / len(objective.sizes)
@@ -125,7 +149,9 @@ def measured(asked: argparse.Namespace) -> dict[str, Any]:
             "predictions_per_s": len(sources) / plainly,
             "predictions_per_s_in_one_batch": len(sources) / at_once,
         },
-        "equal_predictions": sum(one == other for one, other in zip(answers, plain, strict=True))
+        "equal_predictions": sum(
+            one == other for one, other in zip(answers, plain, strict=True)
+        )
         / len(sources),
     }
 

@@ -50,7 +50,12 @@ class Running:
         return mebibytes(self.process.pid)
 
     def cpu_seconds(self) -> float:
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        fields = (
+            Path(f"/proc/{self.process.pid}/stat")
+            .read_text()
+            .rpartition(")")[2]
+            .split()
+        )
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
@@ -58,7 +63,9 @@ def mebibytes(pid: int) -> float:
     """The memory that a process has; none where it has ended."""
     try:
         return (
-            int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
+            int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+            * resource.getpagesize()
+            / 2**20
         )
     except OSError:
         return 0.0
@@ -133,7 +140,9 @@ async def watch(server: Running, until: float, tally: Tally) -> None:
             )
 
 
-async def load(server: Running, sentences: list[str], options: argparse.Namespace) -> Tally:
+async def load(
+    server: Running, sentences: list[str], options: argparse.Namespace
+) -> Tally:
     tally = Tally()
     requests = itertools.cycle(
         [
@@ -162,9 +171,14 @@ def report(tally: Tally, seconds: float) -> None:
     print(f"statuses   {dict(sorted(tally.statuses.items()))}")
     third = len(tally.memory) // 3
     print(
-        f"memory     peak {max(tally.memory):.0f} MiB; median of each third of the time: ", end=""
+        f"memory     peak {max(tally.memory):.0f} MiB; median of each third of the time: ",
+        end="",
     )
-    thirds = (tally.memory[:third], tally.memory[third : 2 * third], tally.memory[2 * third :])
+    thirds = (
+        tally.memory[:third],
+        tally.memory[third : 2 * third],
+        tally.memory[2 * third :],
+    )
     print(", ".join(f"{statistics.median(part):.0f}" for part in thirds if part))
 
 
@@ -174,7 +188,9 @@ def main() -> None:
     )
     parser.add_argument("model", type=Path)
     parser.add_argument(
-        "examples", type=Path, help="a .tsv or .jsonl file; its sentences are asked in turn"
+        "examples",
+        type=Path,
+        help="a .tsv or .jsonl file; its sentences are asked in turn",
     )
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=120)
@@ -185,7 +201,11 @@ def main() -> None:
     server = started(options.model)
     try:
         tally = asyncio.run(
-            load(server, [each.source for each in read_examples(options.examples)], options)
+            load(
+                server,
+                [each.source for each in read_examples(options.examples)],
+                options,
+            )
         )
     finally:
         server.process.send_signal(signal.SIGTERM)

@@ -46,7 +46,10 @@ def seconds(work: Callable[[], object]) -> float:
 def microseconds(
     work: Callable[[TokenizedSentence], object], sentences: Sequence[TokenizedSentence]
 ) -> float:
-    taken = min(seconds(lambda: [work(sentence) for sentence in sentences]) for _ in range(REPEATS))
+    taken = min(
+        seconds(lambda: [work(sentence) for sentence in sentences])
+        for _ in range(REPEATS)
+    )
     return taken / len(sentences) * 1e6
 
 
@@ -77,32 +80,56 @@ def report_names(count: int) -> None:
             f"{count:,} names read and cut into words  {taken:.1f} s; the process has at most {peak_gigabytes():.2f} GB"
         )
         taken = seconds(lambda: write_gazetteer(stored, loaded[0]))
-        print(f"written to a model folder  {taken:.1f} s, {stored.stat().st_size / 1e6:.0f} MB")
-        print(f"read from a model folder  {seconds(lambda: read_gazetteer(stored)):.1f} s")
-    texts = [f"Play the song {name} on my kitchen speaker" for name in names[:: len(names) // 200]]
+        print(
+            f"written to a model folder  {taken:.1f} s, {stored.stat().st_size / 1e6:.0f} MB"
+        )
+        print(
+            f"read from a model folder  {seconds(lambda: read_gazetteer(stored)):.1f} s"
+        )
+    texts = [
+        f"Play the song {name} on my kitchen speaker"
+        for name in names[:: len(names) // 200]
+    ]
     sentences = [TokenizedSentence(text, tokenizer.tokens(text)) for text in texts]
     few = Gazetteer.of((name, name) for name in names[:: len(names) // 200])
-    for label, gazetteer in ((f"{len(few.values):,} names", few), (f"{count:,} names", loaded[0])):
-        slots = SlotMatcher("en", (Slot("name", "gazetteer", ("{value}",), names=gazetteer),))
-        print(f"a sentence with {label}  {microseconds(slots.mentions, sentences):.1f} µs")
+    for label, gazetteer in (
+        (f"{len(few.values):,} names", few),
+        (f"{count:,} names", loaded[0]),
+    ):
+        slots = SlotMatcher(
+            "en", (Slot("name", "gazetteer", ("{value}",), names=gazetteer),)
+        )
+        print(
+            f"a sentence with {label}  {microseconds(slots.mentions, sentences):.1f} µs"
+        )
 
 
 def report_sentences(language: str) -> None:
     train, test = (
-        [(each.source, each.target) for each in read_examples(HOME / language / f"{part}.tsv")]
+        [
+            (each.source, each.target)
+            for each in read_examples(HOME / language / f"{part}.tsv")
+        ]
         for part in ("train", "test")
     )
     text = Preprocessor.fit(train)
     pairs = [
-        (TokenizedSentence(raw, text.sentences.tokens(raw)), text.programs.normalized(program))
+        (
+            TokenizedSentence(raw, text.sentences.tokens(raw)),
+            text.programs.normalized(program),
+        )
         for raw, program in train
     ]
     slots = fit_slots(pairs, tokenize_value=text.programs.tokenize)
     sentences = [TokenizedSentence(raw, text.sentences.tokens(raw)) for raw, _ in test]
-    tokenized = microseconds(lambda sentence: text.sentences.tokens(sentence.raw), sentences)
+    tokenized = microseconds(
+        lambda sentence: text.sentences.tokens(sentence.raw), sentences
+    )
     found = microseconds(slots.mentions, sentences)
     names = ", ".join(slot.name for slot in slots.slots)
-    print(f"{language}: {names}: words {tokenized:.0f} µs, values {found:.0f} µs a sentence")
+    print(
+        f"{language}: {names}: words {tokenized:.0f} µs, values {found:.0f} µs a sentence"
+    )
     report_rules(language, sentences)
 
 
@@ -142,7 +169,9 @@ def stages(
     """What text and slots take beside the rest of parsing, for all the sentences at once, each."""
     sources = [sentence.words for sentence in sentences]
     mentions = mentions_of(grammar, sentences)
-    own, plain = (instantiate_slots(each, sentences, mentions) for each in (grammar, without))
+    own, plain = (
+        instantiate_slots(each, sentences, mentions) for each in (grammar, without)
+    )
     full = charts(own, sources)
     best = best_derivations(own, full, np.zeros(full.hyperedges))
     targets = [each.derivation.target if each else () for each in best]
@@ -151,13 +180,19 @@ def stages(
         _ = work()
         return min(seconds(work) for _ in range(REPEATS)) / len(sentences) * 1e6
 
-    yield "words", each(lambda: [text.tokenized(sentence.raw) for sentence in sentences])
+    yield (
+        "words",
+        each(lambda: [text.tokenized(sentence.raw) for sentence in sentences]),
+    )
     yield "values", each(lambda: mentions_of(grammar, sentences))
     yield (
         "values for the chart",
         each(lambda: instantiate_slots(grammar, sentences, mentions).encoded),
     )
-    yield "view of the encoder", each(lambda: encoder_tokens(grammar, sentences, mentions, known))
+    yield (
+        "view of the encoder",
+        each(lambda: encoder_tokens(grammar, sentences, mentions, known)),
+    )
     yield "values for the probability", each(lambda: own.with_meanings(full, targets))
     yield "chart", each(lambda: charts(own, sources))
     yield "chart without free text", each(lambda: charts(plain, sources))

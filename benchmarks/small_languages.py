@@ -32,7 +32,9 @@ class Language:
     draw: Draw
     examples: int  # to learn from
     nonsense: tuple[str, ...]
-    longest: int = ANY_LENGTH  # words of an example; if it is less, longer ones are asked for
+    longest: int = (
+        ANY_LENGTH  # words of an example; if it is less, longer ones are asked for
+    )
 
 
 def order(rng: random.Random) -> Example:
@@ -46,9 +48,9 @@ def order(rng: random.Random) -> Example:
         words = " ".join(
             filter(None, [count, size, name + "s" * (number > 1)])
         ) + f" with {extra}" * bool(extra)
-        keywords = f", size={size}" * bool(size) + f", extra={extra.replace(' ', '_')}" * bool(
-            extra
-        )
+        keywords = f", size={size}" * bool(
+            size
+        ) + f", extra={extra.replace(' ', '_')}" * bool(extra)
         return words, f"item({name}, {number}{keywords})"
 
     items = [item() for _ in range(rng.choice([1, 1, 2]))]
@@ -72,12 +74,19 @@ def home(rng: random.Random) -> Example:
         [
             Example(f"{verb} {device}", f"{action}({name})"),
             Example(
-                f"Por favor, {verb.lower()} {device} {where}", f"{action}({name}, room={room})"
+                f"Por favor, {verb.lower()} {device} {where}",
+                f"{action}({name}, room={room})",
             ),
-            Example(f"{verb} {device} {where} a las 7", f'at("7", {action}({name}, room={room}))'),
+            Example(
+                f"{verb} {device} {where} a las 7",
+                f'at("7", {action}({name}, room={room}))',
+            ),
             Example(f"¿Funciona {device} {where}?", f"status({name}, room={room})"),
             Example(f"Pon {device} al {number} %", f"set({name}, {number})"),
-            Example(f"Pon {device} {where} al {number} %", f"set({name}, {number}, room={room})"),
+            Example(
+                f"Pon {device} {where} al {number} %",
+                f"set({name}, {number}, room={room})",
+            ),
         ]
     )
 
@@ -108,8 +117,13 @@ def films(rng: random.Random) -> Example:
     kind = rng.choice(["film", "actor", "company"])
     return rng.choice(
         [
-            Example(f"Did {one} {base} {other}?", f"ASK WHERE {{ {first} {name} {second} }}"),
-            Example(f"Who {verb} {one}?", f"SELECT ?x WHERE {{ ?x {name} {first} . ?x a person }}"),
+            Example(
+                f"Did {one} {base} {other}?", f"ASK WHERE {{ {first} {name} {second} }}"
+            ),
+            Example(
+                f"Who {verb} {one}?",
+                f"SELECT ?x WHERE {{ ?x {name} {first} . ?x a person }}",
+            ),
             Example(
                 f"Which {kind} {verb} {one}?",
                 f"SELECT ?x WHERE {{ ?x {name} {first} . ?x a {kind} }}",
@@ -136,12 +150,17 @@ def songs(rng: random.Random) -> Example:
     return rng.choice(
         [
             Example(f"{polite}play {song}", f'play("{song}")'),
-            Example(f"{polite}play {song} by {artist}", f'play("{song}", artist="{artist}")'),
+            Example(
+                f"{polite}play {song} by {artist}", f'play("{song}", artist="{artist}")'
+            ),
             Example(
                 f"{polite}play {song} by {artist} in the {room}",
                 f'play("{song}", artist="{artist}", room={room})',
             ),
-            Example(f"{polite}add {song} to my {playlist} playlist", f'add("{song}", {playlist})'),
+            Example(
+                f"{polite}add {song} to my {playlist} playlist",
+                f'add("{song}", {playlist})',
+            ),
             Example(f"{polite}set the volume to {number}", f"volume({number})"),
             Example(
                 f"{polite}set the volume in the {room} to {number} percent",
@@ -227,7 +246,9 @@ def measure(name: str, language: Language, seed: int = 0) -> str:
         subprocess.run(command, check=True, capture_output=True)
         model = load(Path(folder, "model"))
     answers = list(model.answers(each.source for each in test))
-    rights = [answer.target == each.target for each, answer in zip(test, answers, strict=True)]
+    rights = [
+        answer.target == each.target for each, answer in zip(test, answers, strict=True)
+    ]
     wrong = [
         not right and answer.target is not None
         for right, answer in zip(rights, answers, strict=True)
@@ -241,7 +262,9 @@ def measure(name: str, language: Language, seed: int = 0) -> str:
         for each in model.answers(language.nonsense)
         if each.target is not None and (each.confidence or 0) > SURE
     ]
-    said = "; ".join(f"{each.source} → {each.target} ({each.confidence:.2f})" for each in odd)
+    said = "; ".join(
+        f"{each.source} → {each.target} ({each.confidence:.2f})" for each in odd
+    )
     return (
         f"{name}: {len(train)} examples; {sum(rights)} of {len(test)} right, {sum(wrong)} wrong, {sure} of them surely;"
         f" {len(odd)} of {len(language.nonsense)} without meaning answered surely{f': {said}' if said else ''}"

@@ -55,16 +55,21 @@ def trained(which: int, folder: Path) -> Parser:
     ]
     examples = [Example(word, programs[which]) for word, programs in WORDS.items()]
     training = TrainingSettings(steps=20, batch_size=4)
-    parser = fit_parser(Grammar.parse("\n".join(rules)), examples, training=training, device="cpu")
+    parser = fit_parser(
+        Grammar.parse("\n".join(rules)), examples, training=training, device="cpu"
+    )
     parser.save(folder)
     return parser
 
 
 def random_sentence(rng: random.Random) -> str:
     parts = [
-        rng.choice(list(WORDS)) + " twice" * rng.randint(0, 2) for _ in range(rng.randint(1, 4))
+        rng.choice(list(WORDS)) + " twice" * rng.randint(0, 2)
+        for _ in range(rng.randint(1, 4))
     ]
-    return parts[0] + "".join(f" {rng.choice(('and', 'after'))} {part}" for part in parts[1:])
+    return parts[0] + "".join(
+        f" {rng.choice(('and', 'after'))} {part}" for part in parts[1:]
+    )
 
 
 @dataclass
@@ -87,11 +92,14 @@ class Soak:
         pid = self.server.process.pid
         found = []
         for child in map(
-            Path("/proc").joinpath, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+            Path("/proc").joinpath,
+            Path(f"/proc/{pid}/task/{pid}/children").read_text().split(),
         ):
             with suppress(OSError):  # it ended just now
                 if b"spawn_main" in (child / "cmdline").read_bytes():
-                    begun = int((child / "stat").read_text().rpartition(")")[2].split()[19])
+                    begun = int(
+                        (child / "stat").read_text().rpartition(")")[2].split()[19]
+                    )
                     found.append((begun, int(child.name)))
         return [pid for _, pid in sorted(found)]
 
@@ -148,11 +156,13 @@ class Soak:
             self.counts["wrong"] += 1
             return
         says = [
-            all(each[row["sentence"]] == row["target"] for row in rows) for each in self.expected
+            all(each[row["sentence"]] == row["target"] for row in rows)
+            for each in self.expected
         ]
         if not any(says):
             known = all(
-                row["target"] in (each[row["sentence"]] for each in self.expected) for row in rows
+                row["target"] in (each[row["sentence"]] for each in self.expected)
+                for row in rows
             )
             self.counts["mixed" if known else "wrong"] += 1
         elif not says[self.current] and sent > self.loaded + OLD_ANSWERS:
@@ -164,7 +174,11 @@ class Soak:
             self.current = 1 - self.current
             self.loaded = float("inf")  # both are right until it is done
             aside = other.with_name("aside")
-            for old, new in ((self.folder, aside), (other, self.folder), (aside, other)):
+            for old, new in (
+                (self.folder, aside),
+                (other, self.folder),
+                (aside, other),
+            ):
                 os.rename(old, new)
             replaced = {*self.workers()}
             while replaced & {
@@ -201,7 +215,9 @@ class Soak:
             )
 
 
-async def soaked(soak: Soak, options: argparse.Namespace, other: Path) -> list[tuple[float, float]]:
+async def soaked(
+    soak: Soak, options: argparse.Namespace, other: Path
+) -> list[tuple[float, float]]:
     memory: list[tuple[float, float]] = []
     helpers = (soak.watch(options.log_every, memory), soak.kill(options.kill_every))
     clients = [soak.client(number) for number in range(options.clients)]
@@ -262,9 +278,12 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     place = Path(tempfile.mkdtemp())
     sentences = sorted({random_sentence(random.Random(seed)) for seed in range(300)})
-    models = [trained(which, place / name) for which, name in enumerate(("served", "other"))]
+    models = [
+        trained(which, place / name) for which, name in enumerate(("served", "other"))
+    ]
     first, second = (
-        {each.source: each.target for each in model.answers(sentences)} for model in models
+        {each.source: each.target for each in model.answers(sentences)}
+        for model in models
     )
     assert None not in {*first.values(), *second.values()}
     server = started(place / "served", "--workers", "2", "--device", "cpu")
@@ -288,7 +307,9 @@ def main() -> None:
         shutil.rmtree(place)
     reader.join()
     said = Counter(
-        " ".join(line.split()[:2]) for line in soak.lines if not line.startswith("worker")
+        " ".join(line.split()[:2])
+        for line in soak.lines
+        if not line.startswith("worker")
     )
     print(
         f"exit code  {code} after SIGTERM; the server wrote {len(soak.lines)} lines, {dict(said)} among them"

@@ -26,7 +26,9 @@ from nqg.splits.tmcd import Method, TmcdSettings, tmcd_split
 from timing import cpu_seconds, peak_megabytes
 
 MIRROR = Path(
-    os.environ.get("NQG_DATA_MIRROR", Path(__file__).resolve().parents[2] / "shared" / "data")
+    os.environ.get(
+        "NQG_DATA_MIRROR", Path(__file__).resolve().parents[2] / "shared" / "data"
+    )
 )
 GROWTH = (1_000, 10_000, 100_000)
 
@@ -44,11 +46,17 @@ def searches(name: str, language: Language, sizes: Sizes, seeds: int) -> Iterato
 
 
 def _search(
-    examples: list[Example], language: Language, sizes: Sizes, seed: int, settings: TmcdSettings
+    examples: list[Example],
+    language: Language,
+    sizes: Sizes,
+    seed: int,
+    settings: TmcdSettings,
 ) -> tuple[float, float]:
     """CPU seconds, decomposition of the targets included, and the divergence reached."""
     start = time.process_time()
-    split = tmcd_split(examples, sizes, language.decomposition, random.Random(seed), settings)
+    split = tmcd_split(
+        examples, sizes, language.decomposition, random.Random(seed), settings
+    )
     seconds = time.process_time() - start
     return seconds, audit(examples, split, language).compound_divergence
 
@@ -71,7 +79,10 @@ def synthetic_examples(count: int) -> list[Example]:
         arguments = " , ".join(term(depth - 1) for _ in range(rng.choice((1, 1, 2))))
         return f"f{int(functions * rng.random() ** 2)} ( {arguments} )"
 
-    return [Example(f"sentence {number}", f"answer ( {term(4)} )") for number in range(count)]
+    return [
+        Example(f"sentence {number}", f"answer ( {term(4)} )")
+        for number in range(count)
+    ]
 
 
 def growth(count: int) -> str:
@@ -80,13 +91,19 @@ def growth(count: int) -> str:
     language = load_language("brackets")
     sizes = sizes_for(count)
     _search(
-        synthetic_examples(1_000), language, sizes_for(1_000), 0, TmcdSettings(moves=1_000)
+        synthetic_examples(1_000),
+        language,
+        sizes_for(1_000),
+        0,
+        TmcdSettings(moves=1_000),
     )  # compiles, or loads from disk
     start = time.process_time()
     data = decomposed(examples, language.decomposition)
     prepared = time.process_time() - start
     seconds, reached = _search(examples, language, sizes, 0, TmcdSettings())
-    bytes_held = sum(column.nbytes for bags in (data.atoms, data.compounds) for column in bags[:4])
+    bytes_held = sum(
+        column.nbytes for bags in (data.atoms, data.compounds) for column in bags[:4]
+    )
     return (
         f"{count:10,} {prepared:12.2f} {seconds:10.1f} {reached:12.4f} "
         f"{bytes_held / 1e6:14.1f} {peak_megabytes():14.0f}"
@@ -95,8 +112,12 @@ def growth(count: int) -> str:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--seeds", type=int, default=5, help="searches for each method")
-    options.add_argument("--growth", type=int, help="print one row of the growth table and stop")
+    options.add_argument(
+        "--seeds", type=int, default=5, help="searches for each method"
+    )
+    options.add_argument(
+        "--growth", type=int, help="print one row of the growth table and stop"
+    )
     chosen = options.parse_args()
     if chosen.growth:
         print(growth(chosen.growth))
@@ -108,8 +129,14 @@ def main() -> None:
     for row in searches("spider", sql, Sizes(3282, 1094), chosen.seeds):
         print(row, flush=True)
     print("\naudit of     split      CPU s, best")
-    print(measuring("geoquery", funql, "tmcd_1"), measuring("spider", sql, "tmcd_1"), sep="\n")
-    print("\n  examples  decompose s   search s   divergence   bags held, MB   peak of all, MB")
+    print(
+        measuring("geoquery", funql, "tmcd_1"),
+        measuring("spider", sql, "tmcd_1"),
+        sep="\n",
+    )
+    print(
+        "\n  examples  decompose s   search s   divergence   bags held, MB   peak of all, MB"
+    )
     for count in GROWTH:
         subprocess.run([sys.executable, __file__, "--growth", str(count)], check=True)
 

@@ -56,9 +56,16 @@ class Task:
             part: (mirror / "cogs" / f"{part}.tsv").read_text().splitlines()
             for part in ("train", "test")
         }
-        train, test = ([Example(*line.split("\t")[:2]) for line in rows[part]] for part in rows)
+        train, test = (
+            [Example(*line.split("\t")[:2]) for line in rows[part]] for part in rows
+        )
         return cls(
-            train, test, InductionSettings(max_non_terminals=4, repeated_targets=True), 50, 50, 400
+            train,
+            test,
+            InductionSettings(max_non_terminals=4, repeated_targets=True),
+            50,
+            50,
+            400,
         )
 
     def curve(self, choose: Choose, seed: int, *, held_out: bool) -> Curve:
@@ -90,7 +97,9 @@ class Task:
         training = TrainingSettings(steps=64, warm_up=16, seed=seed)
         legal = infer_target_grammar(example.target_tokens for example in examples)
         grammar = induce(examples, self.induction)
-        return fit_parser(grammar, examples, target_grammar=legal, training=training, device="cpu")
+        return fit_parser(
+            grammar, examples, target_grammar=legal, training=training, device="cpu"
+        )
 
 
 def suggested(
@@ -127,7 +136,10 @@ def figure_of(curves: Mapping[str, Sequence[Curve]], figure_class: Any) -> Any:
     for name, each in curves.items():
         means = mean_of(each)
         (line,) = plot.plot(
-            means.keys(), [100 * share for share in means.values()], marker="o", label=name
+            means.keys(),
+            [100 * share for share in means.values()],
+            marker="o",
+            label=name,
         )
         for curve in each:
             plot.plot(
@@ -142,7 +154,9 @@ def figure_of(curves: Mapping[str, Sequence[Curve]], figure_class: Any) -> Any:
 
 
 def mean_of(curves: Sequence[Curve]) -> Curve:
-    return {labels: statistics.mean(each[labels] for each in curves) for labels in curves[0]}
+    return {
+        labels: statistics.mean(each[labels] for each in curves) for labels in curves[0]
+    }
 
 
 def main() -> None:
@@ -160,7 +174,8 @@ def main() -> None:
     curves: dict[str, list[Curve]] = {}
     for name, choose in (("suggested", suggested), ("at random", at_random)):
         curves[name] = [
-            task.curve(choose, seed, held_out=given.held_out) for seed in range(given.seeds)
+            task.curve(choose, seed, held_out=given.held_out)
+            for seed in range(given.seeds)
         ]
     taught, drawn = (mean_of(each) for each in curves.values())
     print("labels | suggested | at random | labels that suggestions need for as much")

@@ -14,7 +14,9 @@ from nqg.types.target_grammar import TargetGrammar
 from timing import cpu_seconds
 
 NESTED = "intersection ( state , loc_1 ( intersection ( city , loc_2 ( "
-LONG_FUNQL = f"answer ( count ( largest ( {NESTED} {NESTED} m0 ) ) ) ) ) ) ) ) ) ) )".split()
+LONG_FUNQL = (
+    f"answer ( count ( largest ( {NESTED} {NESTED} m0 ) ) ) ) ) ) ) ) ) ) )".split()
+)
 REPETITIONS = 200
 
 

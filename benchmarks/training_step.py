@@ -71,7 +71,13 @@ class Bench:
 
     @classmethod
     def of(
-        cls, dataset: str, split: str, encoder: str, device: torch.device, shared: Path, steps: int
+        cls,
+        dataset: str,
+        split: str,
+        encoder: str,
+        device: torch.device,
+        shared: Path,
+        steps: int,
     ) -> Bench:
         examples = list(
             dict.fromkeys(load_dataset(dataset, mirror=shared / "data").split(split)[0])
@@ -79,16 +85,24 @@ class Bench:
         grammar = Grammar.read(shared / "reference" / f"{dataset}-{split}.rules.txt")
         torch.manual_seed(0)
         settings = ModelSettings(encoder=encoder)
-        model, tokenizer = new_encoder(settings, [example.source_tokens for example in examples])
+        model, tokenizer = new_encoder(
+            settings, [example.source_tokens for example in examples]
+        )
         scorer = Scorer(model, len(grammar), settings.dimension).to(device).train()
-        data = TrainingData.of(grammar, examples, build_forests(grammar, examples), tokenizer)
+        data = TrainingData.of(
+            grammar, examples, build_forests(grammar, examples), tokenizer
+        )
         wanted = TrainingSettings(steps=steps, batch_size=BATCH, warm_up=0)
         objective = ForestObjective(scorer, data, wanted, Processes())
         optimizer = torch.optim.AdamW(
             scorer.parameters(), weight_decay=wanted.weight_decay, fused=True
         )
         config = RunConfig.of("training", examples, settings, wanted)
-        return cls(Trainer(objective, optimizer, LearningRate(1e-4, steps), config), data, wanted)
+        return cls(
+            Trainer(objective, optimizer, LearningRate(1e-4, steps), config),
+            data,
+            wanted,
+        )
 
     def timed_parts(self) -> Iterator[dict[str, float]]:
         """Steps cut where one part hands its results to the next, forwards and backwards."""
@@ -106,14 +120,19 @@ class Bench:
 
     def _step(self, batch: Batch, clock: Clock) -> None:
         scorer, optimizer = self.trainer.objective.model, self.trainer.optimizer
-        with clock.part("encoder"), autocast(self.settings.precision, self.trainer.device):
+        with (
+            clock.part("encoder"),
+            autocast(self.settings.precision, self.trainer.device),
+        ):
             ends = scorer.encoder(batch.sentences, batch.rows)
             cut = ends.detach().requires_grad_()
         with clock.part("scorer"):
             computed = scorer.pair_scores(cut, batch.spans, batch.pairs)
             scores = computed.detach().requires_grad_()
         with clock.part("forests"):
-            forest_loss(scores, self.data.forests, self.data.pairs, batch.numbers).backward()  # type: ignore[no-untyped-call]
+            forest_loss(
+                scores, self.data.forests, self.data.pairs, batch.numbers
+            ).backward()  # type: ignore[no-untyped-call]
         with clock.part("scorer"):
             computed.backward(scores.grad)
         with clock.part("encoder"):
@@ -140,7 +159,11 @@ class Measured:
         begun = time.perf_counter()
         cpu = [_seconds(time.process_time, lambda: next(steps)) for _ in parts]
         wall = (time.perf_counter() - begun) / len(parts)
-        return cls(min(cpu), wall, {name: median(each[name] for each in parts) for name in PARTS})
+        return cls(
+            min(cpu),
+            wall,
+            {name: median(each[name] for each in parts) for name in PARTS},
+        )
 
 
 def _seconds(clock: Callable[[], float], work: Callable[[], object]) -> float:
@@ -149,7 +172,9 @@ def _seconds(clock: Callable[[], float], work: Callable[[], object]) -> float:
     return clock() - begun
 
 
-def row(case: tuple[str, str], encoder: str, measured: Measured, published: float | None) -> str:
+def row(
+    case: tuple[str, str], encoder: str, measured: Measured, published: float | None
+) -> str:
     figures = (measured.cpu, measured.wall, *(measured.parts[name] for name in PARTS))
     outside = 1 - measured.parts["encoder"] / sum(measured.parts.values())
     ratio = f"{published / measured.cpu:.1f} x" if published else ""
@@ -176,12 +201,21 @@ def main() -> None:
         f"milliseconds a step of {BATCH}, parts in {unit} time; {torch.get_num_threads()} threads"
     )
     heads = " ".join(f"{name:>9}" for name in ("CPU", "wall", *PARTS))
-    print(f"{'training set':18} {'encoder':10} {heads}   outside encoder   published CPU / ours")
+    print(
+        f"{'training set':18} {'encoder':10} {heads}   outside encoder   published CPU / ours"
+    )
     for encoder in asked.encoders.split(","):
         for case in CASES:
-            measured = Measured.of(Bench.of(*case, encoder, device, asked.shared, asked.steps + 1))
+            measured = Measured.of(
+                Bench.of(*case, encoder, device, asked.shared, asked.steps + 1)
+            )
             print(
-                row(case, encoder, measured, PUBLISHED.get(case) if device.type == "cpu" else None),
+                row(
+                    case,
+                    encoder,
+                    measured,
+                    PUBLISHED.get(case) if device.type == "cpu" else None,
+                ),
                 flush=True,
             )
 

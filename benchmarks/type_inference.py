@@ -68,9 +68,13 @@ def timed_inference(name: str, programs: Sequence[Program]) -> InferredTypes:
 
 def main(mirror: Path) -> None:
     dataset = load_dataset("geoquery", mirror)
-    edits = ill_typed([example.target_tokens for example in dataset.examples], random.Random(1))
+    edits = ill_typed(
+        [example.target_tokens for example in dataset.examples], random.Random(1)
+    )
     for split in ("standard", "template", "length", "tmcd"):
-        train, test = ([example.target_tokens for example in part] for part in dataset.split(split))
+        train, test = (
+            [example.target_tokens for example in part] for part in dataset.split(split)
+        )
         grammar = timed_inference(f"GeoQuery {split}", train).grammar
         written = share(funql_target_grammar(), test)
         rejected = sum(not grammar.accepts(edit) for edit in edits) / len(edits)
@@ -86,7 +90,9 @@ def main(mirror: Path) -> None:
         [example.target_tokens for example in part]
         for part in load_dataset("scan", mirror).split("length")
     )
-    print(f"; test accepted {share(timed_inference('SCAN length', train).grammar, test)}")
+    print(
+        f"; test accepted {share(timed_inference('SCAN length', train).grammar, test)}"
+    )
 
 
 if __name__ == "__main__":

@@ -37,7 +37,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for name, text in made.items():
         files.append(File.generated(config, name, content=text))
     waiting = [
-        f"docs/{file.src_uri}" for file in files.documentation_pages() if file.src_uri not in made
+        f"docs/{file.src_uri}"
+        for file in files.documentation_pages()
+        if file.src_uri not in made
     ]
     seen = set(waiting)
     while waiting:
@@ -58,7 +60,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+def on_page_markdown(
+    markdown: str, page: Page, config: MkDocsConfig, files: Files
+) -> str:
     """Links as they are on the site: `../examples/…` of a page in docs/ is `examples/…`."""
     here = page.file.src_uri
     path = (
@@ -106,14 +110,21 @@ def commands() -> str:
     ]
     parts = ["# Commands", "What `nqg --help` and `nqg VERB --help` print."]
     for each in sorted(words):
-        found = CliRunner().invoke(app, [*each, "--help"], env={"COLUMNS": "100", "NO_COLOR": "1"})
-        parts.append(f"## `{' '.join(['nqg', *each])}`\n\n```text\n{found.stdout.strip()}\n```")
+        found = CliRunner().invoke(
+            app, [*each, "--help"], env={"COLUMNS": "100", "NO_COLOR": "1"}
+        )
+        parts.append(
+            f"## `{' '.join(['nqg', *each])}`\n\n```text\n{found.stdout.strip()}\n```"
+        )
     return "\n\n".join(parts) + "\n"
 
 
 def notebook(text: str) -> str:
     """A notebook as a page: its code, and what it prints and draws."""
-    return "\n\n".join(part for cell in json.loads(text)["cells"] for part in shown(cell)) + "\n"
+    return (
+        "\n\n".join(part for cell in json.loads(text)["cells"] for part in shown(cell))
+        + "\n"
+    )
 
 
 def shown(cell: dict[str, Any]) -> Iterator[str]:
@@ -144,7 +155,9 @@ class PageAnchors(html.parser.HTMLParser):
         found = dict(attrs)
         self.names |= {found[name] or "" for name in ("id", "name") if name in found}
         self.links += [
-            found[name] or "" for name in ("href", "src") if name in found and tag != "base"
+            found[name] or ""
+            for name in ("href", "src")
+            if name in found and tag != "base"
         ]
 
     def broken(self, site: Path, pages: dict[Path, PageAnchors]) -> Iterator[str]:

@@ -40,12 +40,15 @@ def report(pins: str) -> list[dict[str, Any]]:
             "--ignore-installed",
         ]
         subprocess.run(
-            [*pip, "--report", f"{folder}/report.json", "-r", f"{folder}/pins.txt"], check=True
+            [*pip, "--report", f"{folder}/report.json", "-r", f"{folder}/pins.txt"],
+            check=True,
         )
-        found: list[dict[str, Any]] = json.loads((Path(folder) / "report.json").read_text())[
-            "install"
-        ]
-    return sorted((each for each in found if name_of(each) not in LEFT_OUT), key=name_of)
+        found: list[dict[str, Any]] = json.loads(
+            (Path(folder) / "report.json").read_text()
+        )["install"]
+    return sorted(
+        (each for each in found if name_of(each) not in LEFT_OUT), key=name_of
+    )
 
 
 def name_of(package: dict[str, Any]) -> str:
@@ -82,7 +85,8 @@ def licence_of(package: dict[str, Any]) -> str:
 
 def lock(packages: list[dict[str, Any]]) -> str:
     lines = (
-        f"{name_of(each)}=={version_of(each)} --hash=sha256:{hash_of(each)}\n" for each in packages
+        f"{name_of(each)}=={version_of(each)} --hash=sha256:{hash_of(each)}\n"
+        for each in packages
     )
     return HEAD + "".join(lines)
 
@@ -108,11 +112,17 @@ def bill_of_materials(packages: list[dict[str, Any]]) -> str:
         }
     }
     lines = ",\n".join(json.dumps(each) for each in components)
-    return json.dumps({**head, "metadata": about, "components": []})[:-2] + f"\n{lines}\n]}}\n"
+    return (
+        json.dumps({**head, "metadata": about, "components": []})[:-2]
+        + f"\n{lines}\n]}}\n"
+    )
 
 
 def licences(packages: list[dict[str, Any]]) -> str:
-    rows = (f"| {name_of(each)} | {version_of(each)} | {licence_of(each)} |\n" for each in packages)
+    rows = (
+        f"| {name_of(each)} | {version_of(each)} | {licence_of(each)} |\n"
+        for each in packages
+    )
     head = "# Licences of the packages that nqg is tested with\n\nAs they name them; nqg itself is Apache-2.0.\n"
     return f"{head}\n| package | version | licence |\n|---|---|---|\n{''.join(rows)}"
 

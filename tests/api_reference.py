@@ -18,7 +18,9 @@ Every public name of `nqg`, from its docstrings; `make golden` writes this page 
 def api_reference() -> str:
     """The whole page."""
     names = [name for name in nqg.__all__ if not name.startswith("_")]
-    return "\n".join([HEAD, *(line for name in names for line in _entry(name, getattr(nqg, name)))])
+    return "\n".join(
+        [HEAD, *(line for name in names for line in _entry(name, getattr(nqg, name)))]
+    )
 
 
 def _entry(name: str, thing: Any) -> Iterator[str]:
@@ -67,7 +69,8 @@ def _doc(thing: Any) -> str:
     """A docstring, its examples fenced."""
     paragraphs = (inspect.getdoc(thing) or "").split("\n\n")
     return "\n\n".join(
-        f"```text\n{each}\n```" if each.startswith(">>>") else each for each in paragraphs
+        f"```text\n{each}\n```" if each.startswith(">>>") else each
+        for each in paragraphs
     )
 
 

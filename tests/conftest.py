@@ -37,7 +37,9 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Downloads and forests of tests go to a folder of their own, never into the cache of whoever runs them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(CACHE_VARIABLE, str(tmp_path_factory.mktemp("nqg-cache")))
-        patch.setenv("NQG_FAST", "0")  # models that learned nothing answer otherwise in eight bits
+        patch.setenv(
+            "NQG_FAST", "0"
+        )  # models that learned nothing answer otherwise in eight bits
         yield
 
 

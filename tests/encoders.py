@@ -33,11 +33,17 @@ def tiny_bert(vocab_size: int, **settings: Any) -> Any:
 
 def wrapped(tokenizer: Any, longest: int = 16) -> PreTrainedTokenizerFast:
     """A tokenizer as transformers has it."""
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=longest, **NAMES)  # type: ignore[no-untyped-call]
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, model_max_length=longest, **NAMES
+    )  # type: ignore[no-untyped-call]
 
 
 def save_bert(
-    folder: Path | str, sentences: Sequence[Sequence[str]], *, longest: int = 16, **settings: Any
+    folder: Path | str,
+    sentences: Sequence[Sequence[str]],
+    *,
+    longest: int = 16,
+    **settings: Any,
 ) -> None:
     """Write a BERT that knows the words of sentences, and its tokenizer."""
     tokenizer = word_tokenizer(sentences)

@@ -21,7 +21,10 @@ from nqg.paper.funql import (
 )
 
 _CONVERTED_SHAPES = (
-    {name: f"the bare name '{name}' or 'intersection ( {name} , … )'" for name in CLASSES}
+    {
+        name: f"the bare name '{name}' or 'intersection ( {name} , … )'"
+        for name in CLASSES
+    }
     | {name: f"'{name} ( measure , things )'" for name in BY_MEASURE}
     | {name: f"'{name} ( class , relation , things )'" for name in BY_COUNT}
 )
@@ -52,7 +55,9 @@ def folded(term: Term) -> Term:
         ):
             return Call(name, (Call(kind, (Call(relation, (folded(things),)),)),))
         case Call(name) if name in _CONVERTED_SHAPES:
-            raise FormatError(f"found {spaced_text(term)}, expected {_CONVERTED_SHAPES[name]}")
+            raise FormatError(
+                f"found {spaced_text(term)}, expected {_CONVERTED_SHAPES[name]}"
+            )
         case Call(name, arguments):
             return Call(name, tuple(map(folded, arguments)))
         case _:

@@ -20,5 +20,6 @@ def geobase_of(*facts: tuple[Any, ...]) -> Geobase:
 def names_of(found: Denotation) -> frozenset[str | float]:
     """The answers as the published ones are written: names without their kind, and numbers."""
     return frozenset(
-        answer.name if isinstance(answer, Entity) else answer for answer in found.answers
+        answer.name if isinstance(answer, Entity) else answer
+        for answer in found.answers
     )

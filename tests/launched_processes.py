@@ -26,5 +26,10 @@ def launched(program: Path | str, *words: str) -> subprocess.CompletedProcess[st
     paths = f"{PROJECT / 'src'}:{PROJECT / 'tests'}"
     environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
     return subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE
+        command,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
     )

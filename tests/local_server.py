@@ -32,7 +32,9 @@ def _answer(handler: BaseHTTPRequestHandler, server: LocalServer) -> None:
     handler.send_header("Content-Length", str(len(server.content)))
     handler.end_headers()
     handler.wfile.write(
-        server.content[: len(server.content) // 2] if mishap == "drop midway" else server.content
+        server.content[: len(server.content) // 2]
+        if mishap == "drop midway"
+        else server.content
     )
 
 
@@ -50,7 +52,9 @@ def serving(content: bytes) -> Iterator[LocalServer]:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
         server.port = running.server_address[1]
-        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
+        thread = threading.Thread(
+            target=running.serve_forever, kwargs={"poll_interval": 0.01}
+        )
         thread.start()
         try:
             yield server

@@ -18,7 +18,13 @@ from nqg.inference.hybrid import Gate
 from nqg.model.confidence import RulePair
 from nqg.paper.funql import Call, Entity, Name, Number, Placeholder, Term
 from nqg.paper.geobase import Geography
-from nqg.types.target_grammar import Category, Production, TargetGrammar, TargetSymbol, Wildcard
+from nqg.types.target_grammar import (
+    Category,
+    Production,
+    TargetGrammar,
+    TargetSymbol,
+    Wildcard,
+)
 
 # Target grammars: the twin of `nqg.types.earley` enumerates languages, string by string.
 
@@ -30,7 +36,9 @@ def target_languages(
 ) -> dict[Category, set[Tokens]]:
     """For each category every string over `alphabet` of at most `longest` tokens that it derives."""
     productions = list(productions)
-    languages: dict[Category, set[Tokens]] = {production.left: set() for production in productions}
+    languages: dict[Category, set[Tokens]] = {
+        production.left: set() for production in productions
+    }
     symbols = {symbol for production in productions for symbol in production.right}
     named = {symbol for symbol in symbols if isinstance(symbol, str)}
     wild: dict[Wildcard, set[Tokens]] = {}
@@ -39,12 +47,16 @@ def target_languages(
             matched = [token for token in alphabet if wildcard.matches(token, named)]
             lengths = range(1, longest + 1 if wildcard is Wildcard.TOKENS else 2)
             wild[wildcard] = {
-                string for length in lengths for string in product(matched, repeat=length)
+                string
+                for length in lengths
+                for string in product(matched, repeat=length)
             }
     while True:
         size = sum(map(len, languages.values()))
         for production in productions:
-            languages[production.left] |= _derived(production.right, languages, wild, longest)
+            languages[production.left] |= _derived(
+                production.right, languages, wild, longest
+            )
         if sum(map(len, languages.values())) == size:
             return languages
 
@@ -62,7 +74,10 @@ def _derived(
         else:
             parts = wild[symbol] if isinstance(symbol, Wildcard) else languages[symbol]
         strings = {
-            left + right for left in strings for right in parts if len(left) + len(right) <= longest
+            left + right
+            for left in strings
+            for right in parts
+            if len(left) + len(right) <= longest
         }
     return strings
 
@@ -72,7 +87,12 @@ def derives_target(
 ) -> bool:
     """Whether `start` derives `tokens`: spans from short to long, each until nothing new is found; for long strings."""
     productions = list(productions)
-    named = {symbol for each in productions for symbol in each.right if isinstance(symbol, str)}
+    named = {
+        symbol
+        for each in productions
+        for symbol in each.right
+        if isinstance(symbol, str)
+    }
     found: set[tuple[Category, int, int]] = set()
 
     def covers(symbols: Sequence[TargetSymbol], begin: int, end: int) -> bool:
@@ -111,7 +131,9 @@ def prefix_productions(productions: Iterable[Production]) -> list[Production]:
     """A grammar of all non-empty prefixes: `<a'>` derives the prefixes of `<a>`; its first category is the start."""
     productions = list(productions)
     cut = [
-        Production(_prefix_of(each.left), (*each.right[:place], _prefix_of(each.right[place])))
+        Production(
+            _prefix_of(each.left), (*each.right[:place], _prefix_of(each.right[place]))
+        )
         for each in productions
         for place in range(len(each.right))
     ]
@@ -131,7 +153,12 @@ def is_well_typed(
     """
     tokens, runs = _target_and_runs(derivation)
     productions = list(productions)
-    named = {symbol for each in productions for symbol in each.right if isinstance(symbol, str)}
+    named = {
+        symbol
+        for each in productions
+        for symbol in each.right
+        if isinstance(symbol, str)
+    }
     found: set[tuple[Category, int, int]] = set()
 
     def fits(symbols: Sequence[TargetSymbol], cuts: Sequence[int]) -> bool:
@@ -205,7 +232,12 @@ FUNQL_CLASSES = {
     "lake": "place",
 }
 FUNQL_SIGNATURES: dict[str, dict[str, set[str]]] = {
-    "loc_1": {"city": {"state"}, "river": {"state"}, "place": {"state"}, "state": {"country"}},
+    "loc_1": {
+        "city": {"state"},
+        "river": {"state"},
+        "place": {"state"},
+        "state": {"country"},
+    },
     "loc_2": {
         "city": {"place"},
         "state": {"city", "river", "place"},
@@ -240,11 +272,14 @@ FUNQL_SIGNATURES: dict[str, dict[str, set[str]]] = {
         for measure in ("area_1", "density_1", "population_1", "size")
     },
     "answer": {
-        kind: {"program"} for kind in ("state", "city", "river", "place", "country", "number")
+        kind: {"program"}
+        for kind in ("state", "city", "river", "place", "country", "number")
     },
 }
 FUNQL_COUNTED = {
-    ("state", relation): {kind for kind in kinds if "state" in FUNQL_SIGNATURES[relation][kind]}
+    ("state", relation): {
+        kind for kind in kinds if "state" in FUNQL_SIGNATURES[relation][kind]
+    }
     for relation, kinds in FUNQL_SIGNATURES.items()
     if relation in ("loc_1", "next_to_1", "next_to_2", "traverse_1")
 } | {("river", "traverse_2"): {"state", "city"}, ("river", "loc_2"): {"state"}}
@@ -254,7 +289,9 @@ def funql_types(term: Term) -> set[str]:
     """The types that a program in the converted form may have; none when it makes no sense."""
     match term:
         case Placeholder(index):
-            return {"state", "city", "river", "place", "country"} if index < 10 else set()
+            return (
+                {"state", "city", "river", "place", "country"} if index < 10 else set()
+            )
         case Number(value):
             return {"height"} if value == 0 else set()
         case Name(name):
@@ -264,9 +301,14 @@ def funql_types(term: Term) -> set[str]:
         case Call("intersection", (Name("capital"), things)):
             return {"city"} if funql_types(things) & {"city", "place"} else set()
         case Call("intersection" | "exclude", (left, right)):
-            return funql_types(left) & funql_types(right) & {"state", "city", "river", "place"}
+            return (
+                funql_types(left)
+                & funql_types(right)
+                & {"state", "city", "river", "place"}
+            )
         case Call(
-            "largest_one" | "smallest_one", (Name("area_1" | "density_1" | "population_1"), things)
+            "largest_one" | "smallest_one",
+            (Name("area_1" | "density_1" | "population_1"), things),
         ):
             return funql_types(things) & {"state", "city"}
         case Call("most" | "fewest", (Name(counted), Name(relation), things)):
@@ -277,7 +319,9 @@ def funql_types(term: Term) -> set[str]:
             )
         case Call(predicate, (argument,)):
             signature = FUNQL_SIGNATURES.get(predicate, {})
-            return set[str]().union(*(signature.get(kind, set()) for kind in funql_types(argument)))
+            return set[str]().union(
+                *(signature.get(kind, set()) for kind in funql_types(argument))
+            )
         case _:
             return set()
 
@@ -346,15 +390,23 @@ def _bits_given(
     smoothing: float,
 ) -> list[float]:
     """The bits of `pairs` by probabilities that are fitted to the pairs that are `known`."""
-    seen = [[each for each in all_derivations(grammar, x) if each.target == y] for x, y in known]
+    seen = [
+        [each for each in all_derivations(grammar, x) if each.target == y]
+        for x, y in known
+    ]
     slots = [None, *((rule, at) for rule in grammar for at in range(rule.arity))]
     probability = {(slot, rule): 1 / len(grammar) for slot in slots for rule in grammar}
 
-    def choices(derivation: Derivation) -> Iterator[tuple[tuple[Rule, int] | None, Rule]]:
+    def choices(
+        derivation: Derivation,
+    ) -> Iterator[tuple[tuple[Rule, int] | None, Rule]]:
         yield None, derivation.root.rule
         for number, below in enumerate(derivation.child_numbers()):
             for at, child in enumerate(below):
-                yield (derivation.hyperedges[number].rule, at), derivation.hyperedges[child].rule
+                yield (
+                    (derivation.hyperedges[number].rule, at),
+                    derivation.hyperedges[child].rule,
+                )
 
     def weight(derivation: Derivation) -> float:
         return math.prod(probability[choice] for choice in choices(derivation))
@@ -377,7 +429,9 @@ def _bits_given(
     for source, target in pairs:
         everything = all_derivations(grammar, source)
         right = sum(weight(each) for each in everything if each.target == target)
-        bits.append(math.log2(sum(map(weight, everything)) / right) if right else math.inf)
+        bits.append(
+            math.log2(sum(map(weight, everything)) / right) if right else math.inf
+        )
     return bits
 
 
@@ -385,7 +439,10 @@ def check_graph(graph: Hypergraph) -> None:
     """Assert that the arrays make a graph, children before parents: kernels trust every number in them."""
     assert (graph.first_node[0], graph.first_node[-1]) == (0, graph.nodes)
     assert len(graph.first_hyperedge) == graph.nodes + 1
-    assert (graph.first_hyperedge[0], graph.first_hyperedge[-1]) == (0, graph.hyperedges)
+    assert (graph.first_hyperedge[0], graph.first_hyperedge[-1]) == (
+        0,
+        graph.hyperedges,
+    )
     assert len(graph.starts) == len(graph.ends) == graph.nodes
     assert len(graph.children) == graph.hyperedges
     for sentence in range(graph.sentences):
@@ -393,7 +450,9 @@ def check_graph(graph: Hypergraph) -> None:
         for node in range(first, int(graph.first_node[sentence + 1])):
             for hyperedge in graph.hyperedges_of(NodeId(node)):
                 assert graph.rules[hyperedge] >= 0
-                assert all(first <= child < node for child in graph.children_of(hyperedge))
+                assert all(
+                    first <= child < node for child in graph.children_of(hyperedge)
+                )
 
 
 def forest_derivations(grammar: Grammar, graph: Hypergraph) -> list[Derivation]:
@@ -406,7 +465,11 @@ def forest_derivations(grammar: Grammar, graph: Hypergraph) -> list[Derivation]:
             for parts in product(*(list(below(child)) for child in children)):
                 yield (here, *(each for part in parts for each in part))
 
-    return [Derivation(found) for found in below(NodeId(graph.nodes - 1))] if graph.nodes else []
+    return (
+        [Derivation(found) for found in below(NodeId(graph.nodes - 1))]
+        if graph.nodes
+        else []
+    )
 
 
 # Splits: divergences by their definition, and the best of all subsets and of all splits.
@@ -429,7 +492,11 @@ def defined_divergence(
 
 def nearest_sum(sizes: Sequence[int], wanted: int) -> int:
     """How near the sum of some of `sizes`, neither none nor all, can come to `wanted`."""
-    choices = (chosen for count in range(1, len(sizes)) for chosen in combinations(sizes, count))
+    choices = (
+        chosen
+        for count in range(1, len(sizes))
+        for chosen in combinations(sizes, count)
+    )
     return min(abs(sum(chosen) - wanted) for chosen in choices)
 
 
@@ -459,7 +526,9 @@ Brackets = tuple[tuple[str, str], ...]
 FRESH = NonTerminal(99)  # takes the place of what is cut out of a rule
 
 
-def derived_targets(rules: Iterable[Rule], longest: int) -> Callable[[Symbols], frozenset[Symbols]]:
+def derived_targets(
+    rules: Iterable[Rule], longest: int
+) -> Callable[[Symbols], frozenset[Symbols]]:
     """d(R), for a source side with leaves: the target sides of at most `longest` symbols that `rules` derive for it."""
     rules = list(rules)
 
@@ -468,7 +537,10 @@ def derived_targets(rules: Iterable[Rule], longest: int) -> Callable[[Symbols], 
         if len(source) == 1 and isinstance(source[0], NonTerminal):
             return frozenset([source])
         return frozenset(
-            side for rule in rules for side in sides(rule, source) if len(side) <= longest
+            side
+            for rule in rules
+            for side in sides(rule, source)
+            if len(side) <= longest
         )
 
     def sides(rule: Rule, source: Symbols) -> Iterator[Symbols]:
@@ -489,12 +561,16 @@ def _divisions(pattern: Symbols, source: Symbols) -> Iterator[tuple[Symbols, ...
             yield from _divisions(pattern[1:], source[1:])
     else:
         for size in range(1, len(source) - len(pattern) + 2):
-            yield from ((source[:size], *rest) for rest in _divisions(pattern[1:], source[size:]))
+            yield from (
+                (source[:size], *rest)
+                for rest in _divisions(pattern[1:], source[size:])
+            )
 
 
 def _with_parts(side: Symbols, parts: Sequence[Symbols]) -> Symbols:
     chunks = (
-        parts[symbol.index - 1] if isinstance(symbol, NonTerminal) else (symbol,) for symbol in side
+        parts[symbol.index - 1] if isinstance(symbol, NonTerminal) else (symbol,)
+        for symbol in side
     )
     return tuple(symbol for chunk in chunks for symbol in chunk)
 
@@ -507,7 +583,9 @@ class Cut:
     outer: Rule | None  # every occurrence of the string replaced, from left to right
     inner_sides: tuple[Symbols, Symbols]
     outer_source: Symbols
-    outer_targets: list[Symbols]  # any occurrences replaced that do not overlap, at least one
+    outer_targets: list[
+        Symbols
+    ]  # any occurrences replaced that do not overlap, at least one
 
 
 def cuts(rule: Rule, *, repeated_targets: bool) -> Iterator[Cut]:
@@ -515,7 +593,9 @@ def cuts(rule: Rule, *, repeated_targets: bool) -> Iterator[Cut]:
     source, target = rule.source, rule.target
     for start, end in combinations(range(len(source) + 1), 2):
         part, left = source[start:end], (*source[:start], FRESH, *source[end:])
-        is_trivial = part == source or (len(part) == 1 and isinstance(part[0], NonTerminal))
+        is_trivial = part == source or (
+            len(part) == 1 and isinstance(part[0], NonTerminal)
+        )
         if is_trivial or len(_places(part, source)) > 1:
             continue
         for string in dict.fromkeys(
@@ -525,22 +605,34 @@ def cuts(rule: Rule, *, repeated_targets: bool) -> Iterator[Cut]:
             if len(places) == 1 or repeated_targets:
                 variants = list(_replacements(target, places, len(string)))
                 outer = rule_of_sides(left, _all_replaced(target, string))
-                yield Cut(rule_of_sides(part, string), outer, (part, string), left, variants)
+                yield Cut(
+                    rule_of_sides(part, string), outer, (part, string), left, variants
+                )
 
 
 def _places(part: Symbols, whole: Symbols) -> list[int]:
-    return [at for at in range(len(whole) - len(part) + 1) if whole[at : at + len(part)] == part]
+    return [
+        at
+        for at in range(len(whole) - len(part) + 1)
+        if whole[at : at + len(part)] == part
+    ]
 
 
-def _replacements(target: Symbols, places: Sequence[int], length: int) -> Iterator[Symbols]:
+def _replacements(
+    target: Symbols, places: Sequence[int], length: int
+) -> Iterator[Symbols]:
     for count in range(1, len(places) + 1):
         for chosen in combinations(places, count):
             if all(second - first >= length for first, second in pairwise(chosen)):
                 bounds = zip(
-                    [0, *(place + length for place in chosen)], [*chosen, len(target)], strict=True
+                    [0, *(place + length for place in chosen)],
+                    [*chosen, len(target)],
+                    strict=True,
                 )
                 pieces = [target[low:high] for low, high in bounds]
-                yield tuple(symbol for piece in pieces for symbol in (FRESH, *piece))[1:]
+                yield tuple(symbol for piece in pieces for symbol in (FRESH, *piece))[
+                    1:
+                ]
 
 
 def _all_replaced(target: Symbols, string: Symbols) -> Symbols:
@@ -563,7 +655,8 @@ def rule_of_sides(source: Symbols, target: Symbols) -> Rule | None:
 
     def side(symbols: Symbols) -> Symbols:
         return tuple(
-            renamed[symbol] if isinstance(symbol, NonTerminal) else symbol for symbol in symbols
+            renamed[symbol] if isinstance(symbol, NonTerminal) else symbol
+            for symbol in symbols
         )
 
     return Rule(side(source), side(target))
@@ -586,7 +679,9 @@ def candidates_by_definition(
             found.add(cut.outer)
         if targets(cut.outer_source).intersection(cut.outer_targets):
             found.add(cut.inner)
-    return {each for each in found if each and is_allowed(each, max_non_terminals, brackets)}
+    return {
+        each for each in found if each and is_allowed(each, max_non_terminals, brackets)
+    }
 
 
 def splits_by_definition(
@@ -597,7 +692,10 @@ def splits_by_definition(
         (cut.outer, cut.inner)
         for cut in cuts(rule, repeated_targets=repeated_targets)
         if cut.outer and cut.inner
-        if all(is_allowed(part, max_non_terminals, brackets) for part in (cut.outer, cut.inner))
+        if all(
+            is_allowed(part, max_non_terminals, brackets)
+            for part in (cut.outer, cut.inner)
+        )
     }
 
 
@@ -623,16 +721,19 @@ def superfluous_by_definition(rules: Sequence[Rule]) -> set[Rule]:
         rule
         for rule in rules
         if rule.target
-        in derived_targets([other for other in rules if other != rule], len(rule.target))(
-            rule.source
-        )
+        in derived_targets(
+            [other for other in rules if other != rule], len(rule.target)
+        )(rule.source)
     }
 
 
 def could_use(rule: Rule, source: Sequence[str]) -> bool:
     """Whether the rule's source lies over some part of `source`, each non-terminal over at least one token."""
     bounds = combinations(range(len(source) + 1), 2)
-    return any(any(True for _ in _divisions(rule.source, tuple(source[i:j]))) for i, j in bounds)
+    return any(
+        any(True for _ in _divisions(rule.source, tuple(source[i:j])))
+        for i, j in bounds
+    )
 
 
 # The forest CRF: the twin of `nqg.model.forest_crf` lists the hyperedges of every derivation in a graph.
@@ -643,10 +744,14 @@ def derivations_as_hyperedges(graph: Hypergraph) -> list[list[tuple[int, ...]]]:
 
     def below(node: NodeId) -> Iterator[tuple[int, ...]]:
         for hyperedge in graph.hyperedges_of(node):
-            for parts in product(*(list(below(child)) for child in graph.children_of(hyperedge))):
+            for parts in product(
+                *(list(below(child)) for child in graph.children_of(hyperedge))
+            ):
                 yield (hyperedge, *(each for part in parts for each in part))
 
-    return [[] if root < 0 else list(below(NodeId(int(root)))) for root in graph.roots()]
+    return [
+        [] if root < 0 else list(below(NodeId(int(root)))) for root in graph.roots()
+    ]
 
 
 # Attention: the twin of `nqg.model.attention_kernels` takes one query of one head after the other.
@@ -660,13 +765,17 @@ def attention_by_definition(
     for queries, keys, values in sentences:
         for asking, asked, answers in zip(queries, keys, values, strict=True):
             for query in asking:
-                weights = [math.exp(float(query @ key) / math.sqrt(len(query))) for key in asked]
+                weights = [
+                    math.exp(float(query @ key) / math.sqrt(len(query)))
+                    for key in asked
+                ]
                 parts = [next(factors) * weight / sum(weights) for weight in weights]
                 seen.append(
                     [
                         float(each)
                         for each in sum(
-                            part * answer for part, answer in zip(parts, answers, strict=True)
+                            part * answer
+                            for part, answer in zip(parts, answers, strict=True)
                         )
                     ]
                 )
@@ -684,21 +793,29 @@ def best_islands(grammar: Grammar, source: Sequence[str]) -> tuple[Span, ...]:
     )
 
 
-def _all_islands(grammar: Grammar, source: Tokens, start: int) -> Iterator[tuple[Span, ...]]:
+def _all_islands(
+    grammar: Grammar, source: Tokens, start: int
+) -> Iterator[tuple[Span, ...]]:
     if start == len(source):
         yield ()
         return
     yield from _all_islands(grammar, source, start + 1)
     for end in range(start + 1, len(source) + 1):
         if any(True for _ in _span_derivations(grammar, source, start, end)):
-            yield from ((Span(start, end), *rest) for rest in _all_islands(grammar, source, end))
+            yield from (
+                (Span(start, end), *rest) for rest in _all_islands(grammar, source, end)
+            )
 
 
 def _island_costs(islands: tuple[Span, ...], length: int) -> tuple[int, int, list[int]]:
     lengths = [island.end - island.start for island in islands]
     steps = sorted([*(span.start for span in islands), *_outside(islands, length)])
     ends = {island.start: island.end for island in islands}
-    return length - sum(lengths), len(islands), [-ends.get(place, place + 1) for place in steps]
+    return (
+        length - sum(lengths),
+        len(islands),
+        [-ends.get(place, place + 1) for place in steps],
+    )
 
 
 def _outside(islands: tuple[Span, ...], length: int) -> list[int]:
@@ -716,7 +833,9 @@ def best_gate(trials: Sequence[GateTrial]) -> Gate:
     """Of the gates with which most trials are right, the one that lets most pass."""
     asked = [trial.probability for trial in trials if trial.probability is not None]
     gates = [
-        Gate(threshold, trusts) for threshold in (0.0, 2.0, *asked) for trusts in (True, False)
+        Gate(threshold, trusts)
+        for threshold in (0.0, 2.0, *asked)
+        for trusts in (True, False)
     ]
     return max(
         gates,
@@ -731,9 +850,15 @@ def is_legal_beginning(grammar: TargetGrammar, text: str) -> bool:
     """Whether some legal target, written with single spaces and perhaps one before it, begins with `text`."""
     *whole, begun = text.removeprefix(" ").split(" ")
     named = {
-        symbol for each in grammar.productions for symbol in each.right if isinstance(symbol, str)
+        symbol
+        for each in grammar.productions
+        for symbol in each.right
+        if isinstance(symbol, str)
     }
-    last = {token for token in named if token.startswith(begun)} | {begun or "unknown", f"{begun}7"}
+    last = {token for token in named if token.startswith(begun)} | {
+        begun or "unknown",
+        f"{begun}7",
+    }
     cut = prefix_productions(grammar.productions)
     return all(whole) and any(
         derives_target(cut, cut[0].left, [*whole, token]) for token in sorted(last)
@@ -743,7 +868,9 @@ def is_legal_beginning(grammar: TargetGrammar, text: str) -> bool:
 # Evaluation: intervals by their definitions.
 
 
-def wilson_bounds(successes: int, trials: int, z: float = 1.959963984540054) -> list[float]:
+def wilson_bounds(
+    successes: int, trials: int, z: float = 1.959963984540054
+) -> list[float]:
     """The shares p at which the observed one is just `z` standard errors away, found by halving."""
     share = successes / trials
 
@@ -763,7 +890,10 @@ def wilson_bounds(successes: int, trials: int, z: float = 1.959963984540054) -> 
 def bootstrap_means(values: Sequence[float], rng: Any, resamples: int) -> list[float]:
     """The means of samples that are drawn value by value."""
     samples = (rng.integers(len(values), size=len(values)) for _ in range(resamples))
-    return [sum(values[place] for place in sample.tolist()) / len(values) for sample in samples]
+    return [
+        sum(values[place] for place in sample.tolist()) / len(values)
+        for sample in samples
+    ]
 
 
 # FunQL: the twin of `nqg.paper.denotations` asks of every thing in the world whether a program denotes it.
@@ -777,15 +907,24 @@ MEASURED_BY = {
 DOWNWARDS = {"smallest", "shortest", "lowest", "lower_2", "smallest_one", "fewest"}
 
 
-def denoted(term: Term, geography: Geography, world: Sequence[Entity]) -> frozenset[Entity]:
+def denoted(
+    term: Term, geography: Geography, world: Sequence[Entity]
+) -> frozenset[Entity]:
     """The things in `world` that a program, without `answer`, denotes."""
-    return frozenset(thing for thing in world if _denotes(term, thing, geography, world))
+    return frozenset(
+        thing for thing in world if _denotes(term, thing, geography, world)
+    )
 
 
-def _denotes(term: Term, thing: Entity, geography: Geography, world: Sequence[Entity]) -> bool:
+def _denotes(
+    term: Term, thing: Entity, geography: Geography, world: Sequence[Entity]
+) -> bool:
     match term:
         case Entity(kind, name, state):
-            return (thing.kind, thing.name) == (kind, name) and state in (None, thing.state)
+            return (thing.kind, thing.name) == (kind, name) and state in (
+                None,
+                thing.state,
+            )
         case Name(name):
             return thing in geography.classes[name]
         case Call("intersection", (left, right)):
@@ -798,32 +937,53 @@ def _denotes(term: Term, thing: Entity, geography: Geography, world: Sequence[En
             )
         case Call("largest_one" | "smallest_one" as name, (Name(measure), things)):
             return _is_first(
-                thing, name, _measured(measure, denoted(things, geography, world), geography)
+                thing,
+                name,
+                _measured(measure, denoted(things, geography, world), geography),
             )
         case Call("most" | "fewest" as name, (Name(members), Name(relation), things)):
             found = denoted(things, geography, world)
             pairs = [
-                (one, sum(one in geography.relations[relation].get(each, ()) for each in found))
+                (
+                    one,
+                    sum(
+                        one in geography.relations[relation].get(each, ())
+                        for each in found
+                    ),
+                )
                 for one in world
             ]
             counts = [
-                (one, count) for one, count in pairs if one in geography.classes[members] and count
+                (one, count)
+                for one, count in pairs
+                if one in geography.classes[members] and count
             ]
             return _is_first(thing, name, counts)
         case Call("higher_2" | "lower_2" as name, (things,)):
             sign = -1 if name in DOWNWARDS else 1
-            bounds = _measured("elevation_1", denoted(things, geography, world), geography)
-            own = _measured("elevation_1", {thing} & geography.classes["place"], geography)
-            return any(sign * value > sign * bound for _, value in own for _, bound in bounds)
+            bounds = _measured(
+                "elevation_1", denoted(things, geography, world), geography
+            )
+            own = _measured(
+                "elevation_1", {thing} & geography.classes["place"], geography
+            )
+            return any(
+                sign * value > sign * bound for _, value in own for _, bound in bounds
+            )
         case Call(name, (things,)) if name in MEASURED_BY:
             return _is_first(
                 thing,
                 name,
-                _measured(MEASURED_BY[name], denoted(things, geography, world), geography),
+                _measured(
+                    MEASURED_BY[name], denoted(things, geography, world), geography
+                ),
             )
         case Call(relation, (things,)):
             others = denoted(things, geography, world)
-            return any(thing in geography.relations[relation].get(other, ()) for other in others)
+            return any(
+                thing in geography.relations[relation].get(other, ())
+                for other in others
+            )
         case _:
             raise AssertionError(f"no program of things: {term}")
 
@@ -832,16 +992,21 @@ def _measured(
     measure: str, things: Iterable[Entity], geography: Geography
 ) -> list[tuple[Entity, float]]:
     return [
-        (thing, value) for thing in things for value in geography.measures[measure].get(thing, ())
+        (thing, value)
+        for thing in things
+        for value in geography.measures[measure].get(thing, ())
     ]
 
 
 def _is_first(thing: Entity, name: str, ranked: Sequence[tuple[Entity, float]]) -> bool:
     """Whether nothing in `ranked` is ahead of `thing` by value or, where that is the same, by name."""
     sign = 1 if name in DOWNWARDS else -1
-    places = [(each, (sign * value, each.name, each.state or "")) for each, value in ranked]
+    places = [
+        (each, (sign * value, each.name, each.state or "")) for each, value in ranked
+    ]
     return any(
-        each == thing and all(place <= other for _, other in places) for each, place in places
+        each == thing and all(place <= other for _, other in places)
+        for each, place in places
     )
 
 
@@ -869,7 +1034,9 @@ def calibration_error_by_definition(
     """The expected calibration error with bins of equal width, answer by answer."""
     total = 0.0
     for low, high in pairwise([*(number / bins for number in range(bins)), 2.0]):
-        inside = [at for at, confidence in enumerate(confidences) if low <= confidence < high]
+        inside = [
+            at for at, confidence in enumerate(confidences) if low <= confidence < high
+        ]
         total += abs(sum(confidences[at] - verdicts[at] for at in inside))
     return total / len(confidences)
 

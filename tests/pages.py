@@ -22,10 +22,14 @@ from conftest import PROJECT
 from nqg.errors import NqgError
 from typed_commands import one_thread, typed
 
-BLOCK = re.compile(r'^```(\w*)(?: title="([^"]*)")?\n(.*?)^```\n', flags=re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(
+    r'^```(\w*)(?: title="([^"]*)")?\n(.*?)^```\n', flags=re.MULTILINE | re.DOTALL
+)
 COMMAND = re.compile(r"^\$ (?:.*\\\n)*.*\n", flags=re.MULTILINE)
 PORT = "8000"
-TOLERANCE = 0.25  # of scores and probabilities, whose last digits depend on the processor
+TOLERANCE = (
+    0.25  # of scores and probabilities, whose last digits depend on the processor
+)
 BETWEEN = re.compile(r"[\s,{}()–]+")  # words
 STEPS = re.compile(
     r"\d+ steps, loss [\d.]+ in the last"
@@ -65,7 +69,9 @@ def conversations(text: str) -> Iterator[tuple[str, str]]:
 
 def assert_same(shown: str, printed: str, tolerance: float = TOLERANCE) -> None:
     shown, printed = STEPS.sub("some steps", shown), STEPS.sub("some steps", printed)
-    for line, now in zip_longest(shown.splitlines(), printed.splitlines(), fillvalue=""):
+    for line, now in zip_longest(
+        shown.splitlines(), printed.splitlines(), fillvalue=""
+    ):
         words = zip_longest(BETWEEN.split(line), BETWEEN.split(now), fillvalue="")
         assert all(is_same(*pair, tolerance) for pair in words), (
             f"the page shows\n{line}\nbut now it is\n{now}"

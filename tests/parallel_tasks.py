@@ -24,7 +24,10 @@ def killed_at(folder: Path, unlucky: int, times: int) -> Callable[[int], int]:
     """Doubles, but its process is killed at the first attempts at one number, of which each leaves a file."""
 
     def work(number: int) -> int:
-        if number == unlucky and (attempt := len(list(folder.glob("killed-*")))) < times:
+        if (
+            number == unlucky
+            and (attempt := len(list(folder.glob("killed-*")))) < times
+        ):
             (folder / f"killed-{attempt}").touch()
             os.kill(os.getpid(), signal.SIGKILL)
         return 2 * number

@@ -14,6 +14,7 @@ EXAMPLES = [
     Example("turn left and walk twice", "( I_LTURN , I_WALK I_WALK )"),
 ]
 SMALL = Seq2seqSettings(
-    longest_target=16, embedded=SmallT5Settings(width=32, layers=1, heads=2, dropout=0.0)
+    longest_target=16,
+    embedded=SmallT5Settings(width=32, layers=1, heads=2, dropout=0.0),
 )
 BRIEF = FineTuningSettings(steps=6, batch_size=4, learning_rate=0.01)

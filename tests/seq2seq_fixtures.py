@@ -65,7 +65,9 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     model.lm_head.weight = nn.Parameter(
         torch.randn(len(tokenizer), 16)
     )  # a config alone would tie it
-    model.generation_config.decoder_start_token_id = model.config.decoder_start_token_id = 0
+    model.generation_config.decoder_start_token_id = (
+        model.config.decoder_start_token_id
+    ) = 0
     with quiet_transformers():
         model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)

@@ -53,7 +53,12 @@ def new_fitting(case: str, pretrained: str, *, shard: bool = True) -> FineTuning
 
 def train_until_killed(folder: Path) -> None:
     for case in KILLED:
-        list(islice(new_fitting(case, "").steps(folder / f"{case}.state", save_every=2), SAVED + 1))
+        list(
+            islice(
+                new_fitting(case, "").steps(folder / f"{case}.state", save_every=2),
+                SAVED + 1,
+            )
+        )
     Processes.launched("cpu").state.wait_for_everyone()
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -61,13 +66,23 @@ def train_until_killed(folder: Path) -> None:
 def train(case: str, folder: Path, pretrained: str) -> None:
     """Make the steps of a case, if it was killed the others; write what each process saw and held, and the model."""
     fitting = new_fitting(case, pretrained)
-    steps = [(step.number, step.loss) for step in fitting.steps(folder / f"{case}.state")]
-    weights, state = fitting.trainer.weights.values(), fitting.trainer.optimizer.state.values()
+    steps = [
+        (step.number, step.loss) for step in fitting.steps(folder / f"{case}.state")
+    ]
+    weights, state = (
+        fitting.trainer.weights.values(),
+        fitting.trainer.optimizer.state.values(),
+    )
     held = {
         "weights": own_numbers(fitting.model.parameters()),
-        "gradients": own_numbers(weight.grad for weight in weights if weight.grad is not None),
+        "gradients": own_numbers(
+            weight.grad for weight in weights if weight.grad is not None
+        ),
         "moments": own_numbers(
-            moment for values in state for moment in values.values() if is_moment(moment)
+            moment
+            for values in state
+            for moment in values.values()
+            if is_moment(moment)
         ),
     }
     found = {
@@ -75,7 +90,9 @@ def train(case: str, folder: Path, pretrained: str) -> None:
         "steps": steps,
         "held": held,
         "gradient": gradient_size(fitting),
-        "units": sum(isinstance(module, FSDPModule) for module in fitting.model.modules()),
+        "units": sum(
+            isinstance(module, FSDPModule) for module in fitting.model.modules()
+        ),
         "predicted": fitting.seq2seq.predict([each.source for each in EXAMPLES]),
     }
     (folder / f"{case}.{fitting.processes.rank}.json").write_text(json.dumps(found))
@@ -92,14 +109,17 @@ def is_moment(value: object) -> bool:
 def own_numbers(tensors: Iterable[Tensor]) -> int:
     """How many numbers of tensors are in this process's memory."""
     return sum(
-        each.to_local().numel() if isinstance(each, DTensor) else each.numel() for each in tensors
+        each.to_local().numel() if isinstance(each, DTensor) else each.numel()
+        for each in tensors
     )
 
 
 def gradient_size(fitting: FineTuning) -> float:
     """The sum of all squares in the gradient of the last step."""
     gradients = [
-        weight.grad for weight in fitting.trainer.weights.values() if weight.grad is not None
+        weight.grad
+        for weight in fitting.trainer.weights.values()
+        if weight.grad is not None
     ]
     return sum(float(gathered(gradient).square().sum()) for gradient in gradients)
 

@@ -28,7 +28,13 @@ from nqg.paper.funql import (
 )
 from nqg.splits.compounds import Tree
 from nqg.sql.schema import ForeignKey, Schema, Table
-from nqg.types.target_grammar import Category, Production, TargetGrammar, TargetSymbol, Wildcard
+from nqg.types.target_grammar import (
+    Category,
+    Production,
+    TargetGrammar,
+    TargetSymbol,
+    Wildcard,
+)
 
 # Tokens
 
@@ -56,7 +62,9 @@ def tokens() -> st.SearchStrategy[str]:
             "###",
         ]
     )
-    escaped = st.builds(lambda slashes, token: "\\" * slashes + token, st.integers(0, 3), tricky)
+    escaped = st.builds(
+        lambda slashes, token: "\\" * slashes + token, st.integers(0, 3), tricky
+    )
     anything = st.text(min_size=1, max_size=5).filter(
         lambda text: text.split() == [text] and "\0" not in text
     )
@@ -98,10 +106,16 @@ def target_grammars(
         free = leaves | st.sampled_from(categories) if recursive else later
         first = draw(st.lists(later, min_size=1, max_size=2))
         others = draw(
-            st.lists(st.lists(free, min_size=1, max_size=3 if recursive else 2), max_size=3)
+            st.lists(
+                st.lists(free, min_size=1, max_size=3 if recursive else 2), max_size=3
+            )
         )
-        productions += [Production(category, tuple(right)) for right in [first, *others]]
-    return TargetGrammar(tuple(draw(st.permutations(productions)) if recursive else productions))
+        productions += [
+            Production(category, tuple(right)) for right in [first, *others]
+        ]
+    return TargetGrammar(
+        tuple(draw(st.permutations(productions)) if recursive else productions)
+    )
 
 
 def random_target(grammar: TargetGrammar, size: int, rng: random.Random) -> list[str]:
@@ -122,7 +136,9 @@ def random_target(grammar: TargetGrammar, size: int, rng: random.Random) -> list
                 for token in ("a", "b", "x", "7", "'", "new")
                 if symbol.matches(token, grammar.terminals)
             ]
-            target += rng.choices(tokens, k=rng.randint(1, 3) if symbol is Wildcard.TOKENS else 1)
+            target += rng.choices(
+                tokens, k=rng.randint(1, 3) if symbol is Wildcard.TOKENS else 1
+            )
         else:
             target.append(symbol)
     return target
@@ -135,7 +151,10 @@ def _shortest_productions(grammar: TargetGrammar) -> dict[Category, Production]:
         ready = [
             each
             for each in grammar.productions
-            if all(not isinstance(symbol, Category) or symbol in shortest for symbol in each.right)
+            if all(
+                not isinstance(symbol, Category) or symbol in shortest
+                for symbol in each.right
+            )
         ]
         shortest = {each.left: each for each in ready} | shortest
     return shortest
@@ -149,14 +168,20 @@ PROGRAM_WORDS = st.sampled_from(["a", "b", "c", "state", "loc", "m0", "7", "x_1"
 def programs() -> st.SearchStrategy[list[str]]:
     """The tokens of programs in all forms that are read as trees."""
     words = PROGRAM_WORDS.map(lambda word: [word])
-    quoted = st.lists(PROGRAM_WORDS, min_size=1, max_size=2).map(lambda inside: ['"', *inside, '"'])
+    quoted = st.lists(PROGRAM_WORDS, min_size=1, max_size=2).map(
+        lambda inside: ['"', *inside, '"']
+    )
     return st.recursive(words | quoted, _larger_programs, max_leaves=6)
 
 
-def _larger_programs(inner: st.SearchStrategy[list[str]]) -> st.SearchStrategy[list[str]]:
+def _larger_programs(
+    inner: st.SearchStrategy[list[str]],
+) -> st.SearchStrategy[list[str]]:
     some = st.lists(inner, min_size=1, max_size=3)
     applied = st.builds(
-        lambda word, inside: [word, "(", *_between(",", inside), ")"], PROGRAM_WORDS, some
+        lambda word, inside: [word, "(", *_between(",", inside), ")"],
+        PROGRAM_WORDS,
+        some,
     )
     pairs = st.lists(
         st.builds(lambda word, value: [word, "=", *value], PROGRAM_WORDS, inner),
@@ -164,7 +189,9 @@ def _larger_programs(inner: st.SearchStrategy[list[str]]) -> st.SearchStrategy[l
         max_size=3,
     )
     called = st.builds(
-        lambda word, inside: [word, "(", *_between(",", inside), ")"], PROGRAM_WORDS, pairs
+        lambda word, inside: [word, "(", *_between(",", inside), ")"],
+        PROGRAM_WORDS,
+        pairs,
     )
     mixed = st.builds(
         lambda call, pair: [*call[:-1], ",", *_between(",", pair), ")"], applied, pairs
@@ -181,10 +208,17 @@ def _larger_programs(inner: st.SearchStrategy[list[str]]) -> st.SearchStrategy[l
     )
     listed = some.map(lambda inside: ["[", *_between(",", inside), "]"])
     joined = st.builds(
-        _between, st.sampled_from([";", "AND", "or", "."]), st.lists(inner, min_size=2, max_size=3)
+        _between,
+        st.sampled_from([";", "AND", "or", "."]),
+        st.lists(inner, min_size=2, max_size=3),
     )
     return (
-        applied | called | mixed | block | listed | joined.map(lambda inside: ["{", *inside, "}"])
+        applied
+        | called
+        | mixed
+        | block
+        | listed
+        | joined.map(lambda inside: ["{", *inside, "}"])
     )
 
 
@@ -198,8 +232,12 @@ def applications() -> st.SearchStrategy[list[str]]:
     return st.recursive(leaves, _larger_applications, max_leaves=5)
 
 
-def _larger_applications(inner: st.SearchStrategy[list[str]]) -> st.SearchStrategy[list[str]]:
-    unary = st.builds(lambda word, one: [word, "(", *one, ")"], st.sampled_from("fgh"), inner)
+def _larger_applications(
+    inner: st.SearchStrategy[list[str]],
+) -> st.SearchStrategy[list[str]]:
+    unary = st.builds(
+        lambda word, one: [word, "(", *one, ")"], st.sampled_from("fgh"), inner
+    )
     return unary | st.builds(
         lambda word, one, other: [word, "(", *one, ",", *other, ")"],
         st.sampled_from("pq"),
@@ -215,7 +253,8 @@ def funql_words() -> st.SearchStrategy[str]:
     """Words that are neither placeholders nor kinds of entities."""
     return st.from_regex(r"[a-z][a-z_0-9]{0,6}", fullmatch=True).filter(
         lambda word: (
-            not (word[0] == "m" and word[1:].isdigit()) and word not in frozenset(EntityKind)
+            not (word[0] == "m" and word[1:].isdigit())
+            and word not in frozenset(EntityKind)
         )
     )
 
@@ -223,7 +262,9 @@ def funql_words() -> st.SearchStrategy[str]:
 def funql_entities() -> st.SearchStrategy[Entity]:
     """Entities with any name, quotes and spaces included."""
     names = st.text(max_size=6)
-    others = st.sampled_from([kind for kind in EntityKind if kind is not EntityKind.CITY])
+    others = st.sampled_from(
+        [kind for kind in EntityKind if kind is not EntityKind.CITY]
+    )
     return st.builds(Entity, others, names) | st.builds(
         Entity, st.just(EntityKind.CITY), names, st.none() | st.text(max_size=2)
     )
@@ -232,7 +273,8 @@ def funql_entities() -> st.SearchStrategy[Entity]:
 def funql_numbers() -> st.SearchStrategy[Number]:
     """Literal numbers, with and without a fraction."""
     return st.builds(
-        Number, st.decimals(-10_000, 10_000, places=2) | st.decimals(0, 10_000, places=0)
+        Number,
+        st.decimals(-10_000, 10_000, places=2) | st.decimals(0, 10_000, places=0),
     )
 
 
@@ -261,7 +303,10 @@ def converted_funql() -> st.SearchStrategy[Term]:
         ["loc_1", "loc_2", "next_to_2", "traverse_1", "population_1", "density_1"]
     )
     leaves = (
-        st.builds(Placeholder, st.integers(0, 3)) | funql_entities() | funql_numbers() | classes
+        st.builds(Placeholder, st.integers(0, 3))
+        | funql_entities()
+        | funql_numbers()
+        | classes
     )
 
     def calls(terms: st.SearchStrategy[Term]) -> st.SearchStrategy[Term]:
@@ -270,14 +315,18 @@ def converted_funql() -> st.SearchStrategy[Term]:
             st.builds(Call, relations, st.tuples(terms))
             | st.builds(Call, st.sampled_from(["exclude", "intersection"]), pairs)
             | st.builds(
-                Call, st.sampled_from(sorted(BY_MEASURE)), st.tuples(relations.map(Name), terms)
+                Call,
+                st.sampled_from(sorted(BY_MEASURE)),
+                st.tuples(relations.map(Name), terms),
             )
             | st.builds(
                 Call,
                 st.sampled_from(sorted(BY_COUNT)),
                 st.tuples(classes, relations.map(Name), terms),
             )
-            | st.builds(Call, funql_words().filter(lambda word: word not in folding), pairs)
+            | st.builds(
+                Call, funql_words().filter(lambda word: word not in folding), pairs
+            )
         )
 
     return st.recursive(leaves, calls, max_leaves=8).filter(lambda term: term != ALL)
@@ -293,13 +342,17 @@ SIGNS = ("x", "y")
 def rules(draw: st.DrawFn, max_arity: int = 2) -> Rule:
     """A rule with short sides; non-terminals may stand side by side, and repeat in the target."""
     arity = draw(st.integers(0, max_arity))
-    words = draw(st.lists(st.sampled_from(WORDS), min_size=0 if arity > 1 else 1, max_size=2))
+    words = draw(
+        st.lists(st.sampled_from(WORDS), min_size=0 if arity > 1 else 1, max_size=2)
+    )
     slots = sorted(draw(st.permutations(range(arity + len(words))))[:arity])
     source: list[Symbol] = list(words)
     for index, slot in enumerate(slots, start=1):
         source.insert(slot, NonTerminal(index))
     everything: list[Symbol] = [*SIGNS, *map(NonTerminal, range(1, arity + 1))]
-    extra = draw(st.lists(st.sampled_from(everything), min_size=0 if arity else 1, max_size=2))
+    extra = draw(
+        st.lists(st.sampled_from(everything), min_size=0 if arity else 1, max_size=2)
+    )
     target = draw(st.permutations([*map(NonTerminal, range(1, arity + 1)), *extra]))
     return Rule(tuple(source), tuple(target))
 
@@ -321,7 +374,9 @@ def sign_grammars(draw: st.DrawFn) -> TargetGrammar:
     """Target grammars of signs; half of them take any run of what they take, so that more derivations are legal."""
     grammar = draw(target_grammars(terminals=st.sampled_from(SIGNS)))
     runs = Production(grammar.start, (grammar.start, grammar.start))
-    return TargetGrammar((*grammar.productions, runs)) if draw(st.booleans()) else grammar
+    return (
+        TargetGrammar((*grammar.productions, runs)) if draw(st.booleans()) else grammar
+    )
 
 
 def perhaps_typed(max_arity: int = 2) -> st.SearchStrategy[Grammar]:
@@ -336,7 +391,10 @@ def sql_queries(draw: st.DrawFn, depth: int = 2) -> tuple[str, Tree]:
     """A query with the tree that it must have; every operation stands in brackets, which leave no trace in the tree."""
     results = draw(st.lists(sql_expressions(depth), min_size=1, max_size=2))
     table = draw(st.sampled_from(["head", "department as t1", "management t1"]))
-    clauses = [("select", [tree for _, tree in results]), ("from", [_table_tree(table)])]
+    clauses = [
+        ("select", [tree for _, tree in results]),
+        ("from", [_table_tree(table)]),
+    ]
     text = f"select {' , '.join(words for words, _ in results)} from {table}"
     for words, label in [
         ("where", "where"),
@@ -358,7 +416,10 @@ def _table_tree(table: str) -> Tree:
 
 
 SQL_LEAVES = st.sampled_from(
-    [(word, Tree(word)) for word in ("name", "age", "5", "-3.5", "'a b'", '"x"', "*", "null")]
+    [
+        (word, Tree(word))
+        for word in ("name", "age", "5", "-3.5", "'a b'", '"x"', "*", "null")
+    ]
     + [
         ("t1.name", Tree(".", (Tree("t1"), Tree("name")))),
         ("count(*)", Tree("count", (Tree("*"),))),
@@ -375,7 +436,9 @@ def sql_expressions(draw: st.DrawFn, depth: int) -> tuple[str, Tree]:
         words, tree = draw(sql_queries(depth - 1))
         return f"({words})", tree
     operator = draw(
-        st.sampled_from(["=", "<=", "!=", "like", "and", "or", "+", "-", "*", "/", "not like"])
+        st.sampled_from(
+            ["=", "<=", "!=", "like", "and", "or", "+", "-", "*", "/", "not like"]
+        )
     )
     (left, left_tree), (right, right_tree) = (
         draw(sql_expressions(depth - 1)),
@@ -396,7 +459,9 @@ def program_trees() -> st.SearchStrategy[Tree]:
     symbols = st.sampled_from(["largest", "count", "exclude", "river"])
     return st.recursive(
         leaves,
-        lambda inner: st.builds(Tree, symbols, st.lists(inner, min_size=1, max_size=3).map(tuple)),
+        lambda inner: st.builds(
+            Tree, symbols, st.lists(inner, min_size=1, max_size=3).map(tuple)
+        ),
         max_leaves=6,
     )
 
@@ -413,11 +478,15 @@ def called(tree: Tree) -> str:
 def listed(tree: Tree) -> str:
     """A tree in list form: `(count river m0)`."""
     return (
-        f"({' '.join([tree.label, *map(listed, tree.children)])})" if tree.children else tree.label
+        f"({' '.join([tree.label, *map(listed, tree.children)])})"
+        if tree.children
+        else tree.label
     )
 
 
-def program_examples(min_size: int = 4, max_size: int = 12) -> st.SearchStrategy[list[Example]]:
+def program_examples(
+    min_size: int = 4, max_size: int = 12
+) -> st.SearchStrategy[list[Example]]:
     """Examples with bracketed targets."""
     example = program_trees().map(
         lambda tree: Example("a sentence", called(Tree("answer", (tree,))))
@@ -458,13 +527,18 @@ def _with_a_sign_more_or_less(draw: st.DrawFn, rule: Rule) -> Rule:
     at = draw(st.sampled_from(places))
     sign = draw(st.sampled_from(INDUCTION_SIGNS))
     instead = draw(st.sampled_from([(), (sign,), (rule.target[at], rule.target[at])]))
-    return Rule(rule.source, (*rule.target[:at], *instead, *rule.target[at + 1 :]) or rule.target)
+    return Rule(
+        rule.source,
+        (*rule.target[:at], *instead, *rule.target[at + 1 :]) or rule.target,
+    )
 
 
 @st.composite
 def _free_rules(draw: st.DrawFn, arity: int) -> Rule:
     words = draw(
-        st.lists(st.sampled_from(INDUCTION_WORDS), min_size=0 if arity > 1 else 1, max_size=2)
+        st.lists(
+            st.sampled_from(INDUCTION_WORDS), min_size=0 if arity > 1 else 1, max_size=2
+        )
     )
     slots = sorted(draw(st.permutations(range(arity + len(words))))[:arity])
     source: list[Symbol] = list(words)
@@ -472,7 +546,9 @@ def _free_rules(draw: st.DrawFn, arity: int) -> Rule:
         source.insert(slot, NonTerminal(index))
     own = [*map(NonTerminal, range(1, arity + 1))]
     signs: list[Symbol] = [*INDUCTION_SIGNS, *own]
-    extra = draw(st.lists(st.sampled_from(signs), min_size=0 if arity else 1, max_size=2))
+    extra = draw(
+        st.lists(st.sampled_from(signs), min_size=0 if arity else 1, max_size=2)
+    )
     return Rule(tuple(source), tuple(draw(st.permutations([*own, *extra]))))
 
 
@@ -480,9 +556,15 @@ def composed(outer: Rule, index: int, inner: Rule) -> Rule:
     """`outer` with `inner` in place of its non-terminal `index`."""
 
     def shifted(symbol: Symbol, by: int) -> Symbol:
-        return NonTerminal(symbol.index + by) if isinstance(symbol, NonTerminal) else symbol
+        return (
+            NonTerminal(symbol.index + by)
+            if isinstance(symbol, NonTerminal)
+            else symbol
+        )
 
-    def side(symbols: tuple[Symbol, ...], inside: tuple[Symbol, ...]) -> tuple[Symbol, ...]:
+    def side(
+        symbols: tuple[Symbol, ...], inside: tuple[Symbol, ...]
+    ) -> tuple[Symbol, ...]:
         made: list[Symbol] = []
         for symbol in symbols:
             if symbol == NonTerminal(index):
@@ -497,7 +579,13 @@ def composed(outer: Rule, index: int, inner: Rule) -> Rule:
 
 PHRASES = [
     Example(*pair)
-    for pair in [("jump", "J"), ("walk", "W"), ("m0", "m0"), ("the m0", "( m0 )"), ("left", "L L")]
+    for pair in [
+        ("jump", "J"),
+        ("walk", "W"),
+        ("m0", "m0"),
+        ("the m0", "( m0 )"),
+        ("left", "L L"),
+    ]
 ]
 
 
@@ -509,7 +597,9 @@ def corpora(max_size: int = 10) -> st.SearchStrategy[list[Example]]:
         st.lists(st.sampled_from(["jump", "m0", "twice"]), min_size=1, max_size=3),
         st.lists(st.sampled_from(["J", "m0", "(", ")"]), min_size=1, max_size=3),
     )
-    return st.lists(st.one_of(phrases, phrases, phrases, noise), min_size=1, max_size=max_size)
+    return st.lists(
+        st.one_of(phrases, phrases, phrases, noise), min_size=1, max_size=max_size
+    )
 
 
 def _longer_phrases(phrases: st.SearchStrategy[Example]) -> st.SearchStrategy[Example]:
@@ -520,9 +610,13 @@ def _longer_phrases(phrases: st.SearchStrategy[Example]) -> st.SearchStrategy[Ex
         return Example(f"largest {one.source}", f"largest ( {one.target} )")
 
     def after(one: Example, other: Example) -> Example:
-        return Example(f"{one.source} after {other.source}", f"{other.target} {one.target}")
+        return Example(
+            f"{one.source} after {other.source}", f"{other.target} {one.target}"
+        )
 
-    return phrases.map(twice) | phrases.map(largest) | st.builds(after, phrases, phrases)
+    return (
+        phrases.map(twice) | phrases.map(largest) | st.builds(after, phrases, phrases)
+    )
 
 
 def induction_settings(*, exact: bool = False) -> st.SearchStrategy[InductionSettings]:
@@ -560,7 +654,10 @@ PET_SCHEMA = Schema(
         Table("has_pet", ("stuid", "petid")),
         Table("pets", ("petid", "kind", "weight")),
     ),
-    (ForeignKey("has_pet.stuid", "student.stuid"), ForeignKey("has_pet.petid", "pets.petid")),
+    (
+        ForeignKey("has_pet.stuid", "student.stuid"),
+        ForeignKey("has_pet.petid", "pets.petid"),
+    ),
 )
 _PET_COLUMNS = st.sampled_from(
     ["student.name", "student.age", "student.stuid", "has_pet.stuid", "has_pet.petid"]
@@ -581,30 +678,40 @@ class QueryParts:
 
     def __str__(self) -> str:
         compared = [
-            form.format(value) for form, value in zip(self.conditions, self.values, strict=True)
+            form.format(value)
+            for form, value in zip(self.conditions, self.values, strict=True)
         ]
         where = f" where {f' {self.connector} '.join(compared)}" if compared else ""
-        return (
-            f"select {' , '.join(self.items)} from {' join '.join(self.tables)}{where}{self.tail}"
-        )
+        return f"select {' , '.join(self.items)} from {' join '.join(self.tables)}{where}{self.tail}"
 
 
 @st.composite
 def query_parts(draw: st.DrawFn, depth: int = 1) -> QueryParts:
     """A query that Spider's metric can read."""
-    items = st.builds("{}({})".format, st.sampled_from(["", "max", "count", "avg"]), _PET_COLUMNS)
-    forms = st.builds(
-        "{} {} {{}}".format, _PET_COLUMNS, st.sampled_from(["=", "!=", ">", "<=", "like", "not in"])
+    items = st.builds(
+        "{}({})".format, st.sampled_from(["", "max", "count", "avg"]), _PET_COLUMNS
     )
-    conditions, connector = draw(st.lists(forms, max_size=3)), draw(st.sampled_from(["and", "or"]))
+    forms = st.builds(
+        "{} {} {{}}".format,
+        _PET_COLUMNS,
+        st.sampled_from(["=", "!=", ">", "<=", "like", "not in"]),
+    )
+    conditions, connector = (
+        draw(st.lists(forms, max_size=3)),
+        draw(st.sampled_from(["and", "or"])),
+    )
     values = (
         _PET_VALUES if connector == "or" else _PET_VALUES | _PET_COLUMNS
     )  # a column would swallow an `or`
     if depth:
-        values |= st.builds("(select max({}) from student join has_pet)".format, _PET_COLUMNS)
+        values |= st.builds(
+            "(select max({}) from student join has_pet)".format, _PET_COLUMNS
+        )
     grouped = st.builds(" group by {} having count(*) > 1".format, _PET_COLUMNS)
     ordered = st.builds(
-        " order by {} {} limit 3".format, _PET_COLUMNS, st.sampled_from(["", "asc", "desc"])
+        " order by {} {} limit 3".format,
+        _PET_COLUMNS,
+        st.sampled_from(["", "asc", "desc"]),
     )
     combined = (
         st.builds(" {} {}".format, st.sampled_from(["union", "except"]), query_parts(0))
@@ -614,9 +721,13 @@ def query_parts(draw: st.DrawFn, depth: int = 1) -> QueryParts:
     return QueryParts(
         tuple(draw(st.lists(items, min_size=1, max_size=3))),
         tuple(conditions),
-        tuple(draw(st.lists(values, min_size=len(conditions), max_size=len(conditions)))),
+        tuple(
+            draw(st.lists(values, min_size=len(conditions), max_size=len(conditions)))
+        ),
         connector,
-        draw(st.just("") | grouped) + draw(st.just("") | ordered) + draw(st.just("") | combined),
+        draw(st.just("") | grouped)
+        + draw(st.just("") | ordered)
+        + draw(st.just("") | combined),
     )
 
 
@@ -649,4 +760,6 @@ def derivations(draw: st.DrawFn, start: int = 0, depth: int = 3) -> Derivation:
     extra = draw(st.lists(st.sampled_from([*non_terminals, "t"]), max_size=3))
     target = draw(st.permutations([*non_terminals, *extra, "t"]))
     root = Hyperedge(Rule(tuple(source), tuple(target)), Span(start, place))
-    return Derivation((root, *(each for child in children for each in child.hyperedges)))
+    return Derivation(
+        (root, *(each for child in children for each in child.hyperedges))
+    )

@@ -10,7 +10,9 @@ from nqg.grammar.grammar import Grammar
 
 DERIVATION = Derivation.parse("[0:2] NT_1 twice ### NT_1 NT_1\n  [0:1] jump ### I_JUMP")
 READING = Reading("I_JUMP I_JUMP", 0.75, DERIVATION, scores=(1.5, -0.25))
-OTHER = Reading("I_JUMP", 0.25, Derivation.parse("[0:2] jump twice ### I_JUMP"), is_legal=False)
+OTHER = Reading(
+    "I_JUMP", 0.25, Derivation.parse("[0:2] jump twice ### I_JUMP"), is_legal=False
+)
 
 
 class Shown(HTMLParser):
@@ -39,7 +41,12 @@ def test_a_calibrated_parse_shows_its_confidence() -> None:
 
 def test_a_parse_shows_its_tree_its_probability_and_its_readings() -> None:
     html = Answer(
-        "jump twice", "I_JUMP I_JUMP", 0.75, "grammar", reading=READING, readings=(READING, OTHER)
+        "jump twice",
+        "I_JUMP I_JUMP",
+        0.75,
+        "grammar",
+        reading=READING,
+        readings=(READING, OTHER),
     )._repr_html_()
     shown = Shown(html)
     assert shown.tags.count("svg") == 1
@@ -52,7 +59,9 @@ def test_a_parse_shows_its_tree_its_probability_and_its_readings() -> None:
 def test_a_parse_without_readings_has_no_table() -> None:
     assert (
         "table"
-        not in Shown(Answer("jump twice", "I_JUMP I_JUMP", reading=READING)._repr_html_()).tags
+        not in Shown(
+            Answer("jump twice", "I_JUMP I_JUMP", reading=READING)._repr_html_()
+        ).tags
     )
 
 

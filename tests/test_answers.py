@@ -26,7 +26,9 @@ LEARNED = [Example("lamp off", SPACED)]
 TINY = ModelSettings(
     dimension=8, embedded=EncoderSettings(hidden_size=8, layers=1, heads=2, longest=16)
 )
-TINY_T5 = Seq2seqSettings(longest_target=8, embedded=SmallT5Settings(width=16, layers=1, heads=2))
+TINY_T5 = Seq2seqSettings(
+    longest_target=8, embedded=SmallT5Settings(width=16, layers=1, heads=2)
+)
 
 
 class Dictionary:
@@ -40,7 +42,11 @@ class Dictionary:
 def parser() -> Parser:
     grammar = Grammar.parse(f"lamp off ### {SPACED}")
     return fit_parser(
-        grammar, LEARNED, model=TINY, training=TrainingSettings(steps=1, batch_size=1), device="cpu"
+        grammar,
+        LEARNED,
+        model=TINY,
+        training=TrainingSettings(steps=1, batch_size=1),
+        device="cpu",
     )
 
 
@@ -48,18 +54,27 @@ def test_the_command_evaluate_counts_it(parser: Parser, tmp_path: Path) -> None:
     parser.save(tmp_path / "model")
     (tmp_path / "test.tsv").write_text(f"lamp off\t{GLUED}\n")
     shown = typed(
-        "evaluate", str(tmp_path / "model"), str(tmp_path / "test.tsv"), "--json", "--device", "cpu"
+        "evaluate",
+        str(tmp_path / "model"),
+        str(tmp_path / "test.tsv"),
+        "--json",
+        "--device",
+        "cpu",
     )
     assert json.loads(shown.stdout)["systems"]["grammar"]["right"] == 1
 
 
 def test_a_batch_of_the_api_counts_it(parser: Parser) -> None:
-    with TestClient(create_app(Service("lamps", parser)), base_url="http://localhost") as client:
+    with TestClient(
+        create_app(Service("lamps", parser)), base_url="http://localhost"
+    ) as client:
         batch = client.post("/api/batch", json={"text": f"lamp off\t{GLUED}"}).json()
     assert (batch["right"], batch["rows"][0]["is_right"]) == (1, True)
 
 
-def test_training_counts_it_for_the_dev_score_and_so_for_stopping_early(parser: Parser) -> None:
+def test_training_counts_it_for_the_dev_score_and_so_for_stopping_early(
+    parser: Parser,
+) -> None:
     assert DevSet.of(parser.model, GOLD, parser).scores().exact_match == 1.0
 
 
@@ -69,7 +84,9 @@ def test_fine_tuning_counts_it_for_the_dev_score_and_so_for_stopping_early(
     seq2seq = Seq2seq.train(
         LEARNED, TINY_T5, FineTuningSettings(steps=1, batch_size=1), device="cpu"
     )
-    monkeypatch.setattr(Seq2seq, "predict", lambda self, sources: [SPACED for _ in sources])
+    monkeypatch.setattr(
+        Seq2seq, "predict", lambda self, sources: [SPACED for _ in sources]
+    )
     assert seq2seq.exact_match(GOLD) == 1.0
 
 
@@ -78,7 +95,9 @@ def test_the_calibration_of_the_gate_counts_it(parser: Parser) -> None:
     assert (trial.grammar_is_right, trial.fallback_is_right) == (True, True)
 
 
-def test_a_parser_a_hybrid_and_an_object_of_ones_own_are_systems(parser: Parser) -> None:
+def test_a_parser_a_hybrid_and_an_object_of_ones_own_are_systems(
+    parser: Parser,
+) -> None:
     systems: list[System] = [parser, Dictionary(), Hybrid(parser, Dictionary())]
     for system in systems:
         (answer,) = system.answers(["lamp off"])

@@ -33,7 +33,11 @@ STAGES = [
     "pipeline",
     "cli",
 ]
-EXTENSIONS = ["sql", "paper", "web"]  # they stand on the core, which names them in strings alone
+EXTENSIONS = [
+    "sql",
+    "paper",
+    "web",
+]  # they stand on the core, which names them in strings alone
 
 
 def stage_of(module: str) -> str | None:
@@ -49,7 +53,10 @@ def imports(file: Path) -> Iterator[str]:
     """The modules that a file imports when it runs, not those of which it only names types."""
     tree = ast.parse(file.read_text())
     for statement in tree.body:
-        if isinstance(statement, ast.If) and ast.unparse(statement.test) == "TYPE_CHECKING":
+        if (
+            isinstance(statement, ast.If)
+            and ast.unparse(statement.test) == "TYPE_CHECKING"
+        ):
             statement.body.clear()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -74,7 +81,9 @@ def test_what_a_table_names_can_be_loaded(name: str) -> None:
 
 def test_every_folder_is_a_stage() -> None:
     folders = {
-        path.name for path in SOURCE.iterdir() if path.is_dir() and path.name != "__pycache__"
+        path.name
+        for path in SOURCE.iterdir()
+        if path.is_dir() and path.name != "__pycache__"
     }
     assert folders <= {*STAGES, *EXTENSIONS}
 
@@ -85,7 +94,8 @@ def test_no_stage_imports_what_lies_to_its_right() -> None:
         for stage in STAGES
         for file in sorted((SOURCE / stage).rglob("*.py"))
         for module in imports(file)
-        if (other := stage_of(module)) and other not in STAGES[: STAGES.index(stage) + 1]
+        if (other := stage_of(module))
+        and other not in STAGES[: STAGES.index(stage) + 1]
         if (file.name, other) != ("serve.py", "web")
     ]
     assert not offenders
@@ -102,9 +112,7 @@ def test_only_the_command_line_prints() -> None:
 
 
 def test_importing_the_package_or_its_nouns_loads_nothing_heavy() -> None:
-    heavy = (
-        "{'numpy', 'numba', 'torch', 'transformers', 'pooch', 'requests', 'matplotlib', 'typer'}"
-    )
+    heavy = "{'numpy', 'numba', 'torch', 'transformers', 'pooch', 'requests', 'matplotlib', 'typer'}"
     for what in ("nqg", "nqg.Example"):
         program = f"import nqg, sys; {what}; print(sorted({heavy} & set(sys.modules)))"
         shown = subprocess.run(
@@ -120,7 +128,9 @@ def test_every_public_name_can_be_imported() -> None:
 def test_each_way_through_the_system_is_a_dozen_hops_over_files_that_exist() -> None:
     sections = re.split(r"^## ", PAGE.read_text(), flags=re.MULTILINE)
     ways = {
-        section.splitlines()[0]: section for section in sections if section.startswith("The way of")
+        section.splitlines()[0]: section
+        for section in sections
+        if section.startswith("The way of")
     }
     assert len(ways) == 3
     for title, way in ways.items():
@@ -128,7 +138,9 @@ def test_each_way_through_the_system_is_a_dozen_hops_over_files_that_exist() -> 
         assert 1 < len(hops) <= 12, title
         assert all(re.match(r"`[\w/]+\.py`", hop) for hop in hops), title
         missing = [
-            name for name in re.findall(r"`([\w/]+\.py)`", way) if not (SOURCE / name).is_file()
+            name
+            for name in re.findall(r"`([\w/]+\.py)`", way)
+            if not (SOURCE / name).is_file()
         ]
         assert not missing, title
 
@@ -143,7 +155,8 @@ def test_the_pictures_of_paths_show_as_many_modules_as_the_page_says_and_all_exi
     block = PAGE.read_text().partition("<!-- paths:")[2]
     said = dict(
         re.findall(
-            r"passes (\d+) modules in \d+ folders:\n\n!\[[^]]*\]\(images/path-(\w+)\.svg\)", block
+            r"passes (\d+) modules in \d+ folders:\n\n!\[[^]]*\]\(images/path-(\w+)\.svg\)",
+            block,
         )
     )
     assert {name: int(count) for count, name in said.items()}[path] == len(numbers)

@@ -38,13 +38,19 @@ def commands(page: Path) -> Iterator[str]:
     for command in (*typed, *SPAN.findall(BLOCK.sub("", text))):
         yield from (
             part.strip()
-            for part in re.findall(r"(?:^|--no_python |; )((?:nqg|python|pytest) .*)", command)
+            for part in re.findall(
+                r"(?:^|--no_python |; )((?:nqg|python|pytest) .*)", command
+            )
         )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_name)
 def test_every_link_to_a_file_leads_to_one(page: Path) -> None:
-    missing = [link for link in LINK.findall(page.read_text()) if not (page.parent / link).exists()]
+    missing = [
+        link
+        for link in LINK.findall(page.read_text())
+        if not (page.parent / link).exists()
+    ]
     assert not missing
 
 
@@ -56,7 +62,11 @@ def test_every_command_that_is_shown_exists_and_has_the_options(page: Path) -> N
         if program == "nqg" and word in COMMANDS:
             verb = load_command(word)
             verb = getattr(verb, "commands", {}).get(rest[0] if rest else "", verb)
-            known = {name for each in verb.params for name in (*each.opts, *each.secondary_opts)}
+            known = {
+                name
+                for each in verb.params
+                for name in (*each.opts, *each.secondary_opts)
+            }
             assert options <= known | {"-v", "-q", "--json", "--help"}, command
         elif program == "nqg":
             assert word in ("VERB", "--version", "--help", "-v"), command
@@ -67,9 +77,9 @@ def test_every_command_that_is_shown_exists_and_has_the_options(page: Path) -> N
                 if each.startswith(("tests", "bench"))
             ]
             assert all(file.exists() for file in files), command
-            assert program == "pytest" or options <= set(OPTION.findall(files[0].read_text())), (
-                command
-            )
+            assert program == "pytest" or options <= set(
+                OPTION.findall(files[0].read_text())
+            ), command
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_name)
@@ -95,7 +105,10 @@ def test_the_version_is_the_same_everywhere() -> None:
 
 def test_the_badges_say_what_the_project_file_says() -> None:
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text())
-    known, python = project["project"], project["project"]["requires-python"].removeprefix(">=")
+    known, python = (
+        project["project"],
+        project["project"]["requires-python"].removeprefix(">="),
+    )
     checked = "mypy --strict" if project["tool"]["mypy"]["strict"] else "none"
     for name, value in (
         ("version", known["version"]),
@@ -111,7 +124,10 @@ def test_the_badges_say_what_the_project_file_says() -> None:
 
 def badge(label: str, value: str) -> str:
     left, right = (12 + 7 * len(text) for text in (label, value))
-    size, words = f'width="{left + right}" height="20"', f'aria-label="{label}: {value}"'
+    size, words = (
+        f'width="{left + right}" height="20"',
+        f'aria-label="{label}: {value}"',
+    )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" {words}><rect {size} rx="3" fill="#555"/>'
         f'<rect x="{left}" width="{right}" height="20" rx="3" fill="#3949ab"/>'

@@ -23,7 +23,10 @@ def test_every_exception_of_the_tree_is_an_nqg_error() -> None:
 def test_a_format_error_learns_its_place_later() -> None:
     bare = FormatError("expected a rule")
     placed = bare.at(Place(Path("grammar.txt"), 3))
-    assert (str(bare), str(placed)) == ("expected a rule", "grammar.txt:3: expected a rule")
+    assert (str(bare), str(placed)) == (
+        "expected a rule",
+        "grammar.txt:3: expected a rule",
+    )
     assert placed.reason == bare.reason
 
 
@@ -38,8 +41,13 @@ def test_a_format_error_learns_its_place_later() -> None:
     ],
 )
 def test_an_unknown_name_offers_the_nearest_and_lists_all(name: str, hint: str) -> None:
-    message = str(UnknownName("dataset", name, ["spider-xsp", "spider-ssp", "scan", "geoquery"]))
-    assert message == f"no dataset '{name}'{hint}Known: geoquery, scan, spider-ssp, spider-xsp"
+    message = str(
+        UnknownName("dataset", name, ["spider-xsp", "spider-ssp", "scan", "geoquery"])
+    )
+    assert (
+        message
+        == f"no dataset '{name}'{hint}Known: geoquery, scan, spider-ssp, spider-xsp"
+    )
 
 
 def test_a_missing_extra_says_how_to_install_it() -> None:

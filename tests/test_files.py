@@ -15,7 +15,10 @@ from nqg.errors import FormatError, NqgError, Place
 from nqg.files import decoded, numbered_lines, write_text, written_atomically
 
 LINES = st.lists(
-    st.text(st.characters(exclude_characters="\0\r\n\ufeff", exclude_categories=["Cs"])), max_size=5
+    st.text(
+        st.characters(exclude_characters="\0\r\n\ufeff", exclude_categories=["Cs"])
+    ),
+    max_size=5,
 )
 
 
@@ -47,10 +50,14 @@ def test_lines_survive_writing_and_reading(
     [
         pytest.param(b"a\r\nb\r\n", ["a", "b"], id="windows line ends go"),
         pytest.param(
-            b"a\r\r\nb", ["a\r", "b"], id="only one carriage return belongs to the line end"
+            b"a\r\r\nb",
+            ["a\r", "b"],
+            id="only one carriage return belongs to the line end",
         ),
         pytest.param(
-            "a\u2028b\x0bc\x85d\n".encode(), ["a\u2028b\x0bc\x85d"], id="other separators stay"
+            "a\u2028b\x0bc\x85d\n".encode(),
+            ["a\u2028b\x0bc\x85d"],
+            id="other separators stay",
         ),
         pytest.param(
             b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n",
@@ -68,7 +75,9 @@ def test_line_ends_and_marks(tmp_path: Path, raw: bytes, expected: list[str]) ->
 def test_invalid_utf_8_is_refused_with_the_line_and_the_byte(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(b"fine\nbad \xff\n")
-    with pytest.raises(FormatError, match=r"a\.txt:2: byte 5 is 0xff, which is not valid UTF-8"):
+    with pytest.raises(
+        FormatError, match=r"a\.txt:2: byte 5 is 0xff, which is not valid UTF-8"
+    ):
         lines(path)
 
 
@@ -83,7 +92,8 @@ def test_nul_is_refused_with_the_byte() -> None:
         pytest.param(lambda raw: b"no gzip at all", id="not gzip"),
         pytest.param(lambda raw: raw[:-9], id="cut off"),
         pytest.param(
-            lambda raw: raw[:15] + bytes(byte ^ 0xFF for byte in raw[15:]), id="scrambled"
+            lambda raw: raw[:15] + bytes(byte ^ 0xFF for byte in raw[15:]),
+            id="scrambled",
         ),
     ],
 )
@@ -110,7 +120,9 @@ def test_a_file_that_cannot_be_opened_says_why(tmp_path: Path) -> None:
         lines(tmp_path / "loop")
 
 
-def test_a_failure_while_writing_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+def test_a_failure_while_writing_leaves_the_old_file_and_nothing_else(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "a.txt"
     path.write_text("old")
 
@@ -145,7 +157,9 @@ def test_a_place_where_nothing_can_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(NqgError, match=r"the folder .*nowhere does not exist"):
         write_text(tmp_path / "nowhere" / "a.txt", "")
-    with pytest.raises(NqgError, match=r"a\.txt: cannot write there \(Not a directory\)"):
+    with pytest.raises(
+        NqgError, match=r"a\.txt: cannot write there \(Not a directory\)"
+    ):
         write_text(tmp_path / "file" / "a.txt", "")
     with pytest.raises(NqgError, match=r"folder: cannot be written \(Is a directory\)"):
         write_text(tmp_path / "folder", "")

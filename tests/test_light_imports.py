@@ -6,7 +6,17 @@ import subprocess
 import sys
 
 HEAVY = ("torch", "transformers", "numba")
-NOUNS = ("Example", "Split", "Answer", "System", "exact_match", "Scores", "score", "split", "audit")
+NOUNS = (
+    "Example",
+    "Split",
+    "Answer",
+    "System",
+    "exact_match",
+    "Scores",
+    "score",
+    "split",
+    "audit",
+)
 SPLIT_MODULES = ("tmcd", "audit", "compounds", "partition")
 
 
@@ -27,6 +37,6 @@ def test_nouns_load_neither_pytorch_nor_numba_nor_grammars() -> None:
 
 
 def test_splits_load_neither_pytorch_nor_numba_before_a_search() -> None:
-    assert not loaded(*(f"import nqg.splits.{module}" for module in SPLIT_MODULES)).intersection(
-        HEAVY
-    )
+    assert not loaded(
+        *(f"import nqg.splits.{module}" for module in SPLIT_MODULES)
+    ).intersection(HEAVY)

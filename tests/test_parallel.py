@@ -37,7 +37,10 @@ def on_ray() -> Iterator[Engine]:
     """A Ray of our own with two CPUs, started once: that takes longer than all that is done with it."""
     if find_spec("ray") is None:
         pytest.skip("ray is not installed")
-    path, usage = os.environ.get("PYTHONPATH"), os.environ.get("RAY_USAGE_STATS_ENABLED")
+    path, usage = (
+        os.environ.get("PYTHONPATH"),
+        os.environ.get("RAY_USAGE_STATS_ENABLED"),
+    )
     os.environ["PYTHONPATH"] = TESTS if path is None else f"{TESTS}:{path}"
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     with warnings.catch_warnings():
@@ -72,7 +75,9 @@ def workers(request: pytest.FixtureRequest) -> Engine:
 def test_results_come_in_the_order_of_the_chunks_from_jobs_loaded_once_a_worker(
     engine: Engine, tmp_path: Path
 ) -> None:
-    assert list(engine.map(partial(counted, tmp_path), range(40))) == list(range(0, 80, 2))
+    assert list(engine.map(partial(counted, tmp_path), range(40))) == list(
+        range(0, 80, 2)
+    )
     assert 1 <= len(list(tmp_path.iterdir())) <= 2
 
 
@@ -83,12 +88,16 @@ def test_no_chunks_no_results(engine: Engine) -> None:
 def test_on_ray_a_chunk_whose_worker_was_killed_is_begun_again(
     on_ray: Engine, tmp_path: Path
 ) -> None:
-    assert list(on_ray.map(partial(killed_at, tmp_path, 7, 1), range(20))) == list(range(0, 40, 2))
+    assert list(on_ray.map(partial(killed_at, tmp_path, 7, 1), range(20))) == list(
+        range(0, 40, 2)
+    )
     assert len(list(tmp_path.iterdir())) == 1
 
 
 @pytest.mark.parametrize("unlucky", [0, 3, 19])
-def test_a_worker_that_is_killed_is_an_error_that_says_so(tmp_path: Path, unlucky: int) -> None:
+def test_a_worker_that_is_killed_is_an_error_that_says_so(
+    tmp_path: Path, unlucky: int
+) -> None:
     results = TWO.map(partial(killed_at, tmp_path, unlucky, 99), range(20))
     with pytest.raises(
         NqgError, match="a worker was killed; where memory ran out, use fewer workers"
@@ -96,11 +105,14 @@ def test_a_worker_that_is_killed_is_an_error_that_says_so(tmp_path: Path, unluck
         list(results)
 
 
-def test_a_chunk_that_kills_every_worker_of_ray_is_an_error(on_ray: Engine, tmp_path: Path) -> None:
+def test_a_chunk_that_kills_every_worker_of_ray_is_an_error(
+    on_ray: Engine, tmp_path: Path
+) -> None:
     results = on_ray.map(partial(killed_at, tmp_path, 3, 99), range(20))
     assert [next(results) for _ in range(3)] == [0, 2, 4]
     with pytest.raises(
-        NqgError, match=r"a worker was killed; where memory ran out, use fewer workers \("
+        NqgError,
+        match=r"a worker was killed; where memory ran out, use fewer workers \(",
     ):
         next(results)
 
@@ -145,7 +157,9 @@ def test_no_more_chunks_are_taken_than_can_be_begun_soon(workers: Engine) -> Non
     results.close()  # type: ignore[attr-defined]
 
 
-def test_the_workers_of_a_machine_share_its_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_workers_of_a_machine_share_its_cores(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: 6)
     assert list(TWO.map(threads, [0])) == ["3"]
@@ -168,7 +182,9 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize(
-    ("stop", "tracebacks"), [(signal.SIGINT, 1), (signal.SIGKILL, 0)], ids=["Ctrl-C", "kill"]
+    ("stop", "tracebacks"),
+    [(signal.SIGINT, 1), (signal.SIGKILL, 0)],
+    ids=["Ctrl-C", "kill"],
 )
 def test_the_workers_end_with_the_first_process(
     tmp_path: Path, stop: signal.Signals, tracebacks: int
@@ -176,7 +192,10 @@ def test_the_workers_end_with_the_first_process(
     program = tmp_path / "program.py"
     (folder := tmp_path / "loaded").mkdir()
     program.write_text(PROGRAM.format(folder=str(folder)))
-    environment = {**os.environ, "PYTHONPATH": f"{TESTS}:{os.environ.get('PYTHONPATH', '')}"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{TESTS}:{os.environ.get('PYTHONPATH', '')}",
+    }
     with subprocess.Popen(
         [sys.executable, str(program)],
         env=environment,
@@ -190,7 +209,11 @@ def test_the_workers_end_with_the_first_process(
         _, complaint = running.communicate(
             timeout=60
         )  # the workers write there too: it ends with the last of them
-    assert complaint.count("KeyboardInterrupt") == complaint.count("Traceback") == tracebacks
+    assert (
+        complaint.count("KeyboardInterrupt")
+        == complaint.count("Traceback")
+        == tracebacks
+    )
     loaded = [int(path.name.removeprefix("loaded-")) for path in folder.iterdir()]
     assert loaded
     for worker in (
@@ -214,14 +237,20 @@ def test_only_a_local_engine_without_workers_is_serial() -> None:
         ("local", 0, "workers is 0; expected 1 or more"),
     ],
 )
-def test_other_engines_are_refused(name: str, workers: int | None, complaint: str) -> None:
+def test_other_engines_are_refused(
+    name: str, workers: int | None, complaint: str
+) -> None:
     with pytest.raises(SettingsError, match=complaint):
         Engine(name, workers)
 
 
-def test_without_ray_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_ray_the_error_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingExtra, match=r"pip install -c constraints.txt -e '.\[ray\]'"):
+    with pytest.raises(
+        MissingExtra, match=r"pip install -c constraints.txt -e '.\[ray\]'"
+    ):
         list(Engine("ray").map(doubled, [1]))
 
 
@@ -240,7 +269,9 @@ def test_more_workers_than_ray_has_room_for_are_refused(
         list(asked.map(doubled, [1]))
 
 
-def test_without_a_number_ray_gives_as_many_workers_as_there_is_room_for(on_ray: Engine) -> None:
+def test_without_a_number_ray_gives_as_many_workers_as_there_is_room_for(
+    on_ray: Engine,
+) -> None:
     assert list(Engine("ray").map(doubled, range(5))) == [0, 2, 4, 6, 8]
 
 

@@ -14,10 +14,18 @@ from nqg.errors import FormatError
 from nqg.induction.settings import InductionSettings
 from nqg.run_config import DataFingerprint, RunConfig, sha256
 
-PAIRS = [Example("jump", "J"), Example("jump twice", "J J"), Example("walk twice", "W W")]
+PAIRS = [
+    Example("jump", "J"),
+    Example("jump twice", "J J"),
+    Example("walk twice", "W W"),
+]
 SCAN = InductionSettings.named("scan")
 CONFIG = RunConfig.of(
-    "induction", PAIRS, SCAN, seed_rules=["jump ### J"], grammar_sha256=sha256("jump ### J")
+    "induction",
+    PAIRS,
+    SCAN,
+    seed_rules=["jump ### J"],
+    grammar_sha256=sha256("jump ### J"),
 )
 
 
@@ -40,7 +48,10 @@ CONFIG = RunConfig.of(
             replace(CONFIG, settings={**CONFIG.settings, "shortest": None}),
             "shortest was None there and is 500 here",
         ),
-        (replace(CONFIG, settings={}), "terminal_bits was unknown there and is 32.0 here"),
+        (
+            replace(CONFIG, settings={}),
+            "terminal_bits was unknown there and is 32.0 here",
+        ),
         (
             replace(CONFIG, extra={**CONFIG.extra, "seed_rules": []}),
             "the seed rules differ: 0 there, 1 here",
@@ -60,7 +71,10 @@ def test_configurations_differ_for_a_reason(other: RunConfig, difference: str) -
 
 
 def test_equal_configurations_do_not_differ_whatever_their_data_is_called() -> None:
-    assert CONFIG.difference(replace(CONFIG, data=DataFingerprint.of(PAIRS, "train.tsv"))) is None
+    assert (
+        CONFIG.difference(replace(CONFIG, data=DataFingerprint.of(PAIRS, "train.tsv")))
+        is None
+    )
 
 
 def test_a_configuration_survives_a_round_trip_through_json() -> None:
@@ -68,7 +82,9 @@ def test_a_configuration_survives_a_round_trip_through_json() -> None:
 
 
 def test_values_that_are_not_a_configuration_are_refused_with_their_place() -> None:
-    with pytest.raises(FormatError, match=r"state\.json: .*'data' of the configuration of a run"):
+    with pytest.raises(
+        FormatError, match=r"state\.json: .*'data' of the configuration of a run"
+    ):
         RunConfig.from_dict(CONFIG.to_dict() | {"data": 3}, Path("state.json"))
     with pytest.raises(
         FormatError, match="the key 'kind' of the configuration of a run is missing"

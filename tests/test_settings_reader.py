@@ -66,20 +66,26 @@ def test_a_dataclass_is_read_with_all_that_lies_in_it() -> None:
         {"weight": 9.0},
         [None],
     )
-    assert read_dataclass(Bicycle, LEAST | {"spare": None, "price": 3}, "it") == Bicycle(
-        "mine", Wheel(28.0), price=3.0
-    )
+    assert read_dataclass(
+        Bicycle, LEAST | {"spare": None, "price": 3}, "it"
+    ) == Bicycle("mine", Wheel(28.0), price=3.0)
 
 
 @pytest.mark.parametrize(
     ("values", "complaint"),
     [
         (3, "expected an object as the bicycle, found 3"),
-        ({"name": "mine"}, "the key 'wheel' of the bicycle is missing; expected an object"),
+        (
+            {"name": "mine"},
+            "the key 'wheel' of the bicycle is missing; expected an object",
+        ),
         (LEAST | {"gear": 3}, "no key of the bicycle 'gear'; did you mean 'gears'?"),
         (LEAST | {"name": 3}, "expected a string as 'name' of the bicycle, found 3"),
         (LEAST | {"wheel": 3}, "expected an object as 'wheel' of the bicycle, found 3"),
-        (LEAST | {"wheel": {"size": True}}, "expected a number as 'size' of [wheel], found True"),
+        (
+            LEAST | {"wheel": {"size": True}},
+            "expected a number as 'size' of [wheel], found True",
+        ),
         (
             LEAST | {"wheel": {"size": float("nan")}},
             "expected a number as 'size' of [wheel], found nan",
@@ -88,8 +94,14 @@ def test_a_dataclass_is_read_with_all_that_lies_in_it() -> None:
             LEAST | {"wheel": {"size": 10**400}},
             "expected a number as 'size' of [wheel], found 1000",
         ),
-        (LEAST | {"wheel": {"size": 1, "spokes": -1}}, "[wheel]: spokes is -1; expected 0 or more"),
-        (LEAST | {"spare": {"size": "big"}}, "expected a number as 'size' of [spare], found 'big'"),
+        (
+            LEAST | {"wheel": {"size": 1, "spokes": -1}},
+            "[wheel]: spokes is -1; expected 0 or more",
+        ),
+        (
+            LEAST | {"spare": {"size": "big"}},
+            "expected a number as 'size' of [spare], found 'big'",
+        ),
         (
             LEAST | {"gears": [1, 2.5]},
             "expected an integer as entry 1 of 'gears' of the bicycle, found 2.5",
@@ -99,12 +111,18 @@ def test_a_dataclass_is_read_with_all_that_lies_in_it() -> None:
             LEAST | {"colour": "pink"},
             "expected one of red, blue as 'colour' of the bicycle, found 'pink'",
         ),
-        (LEAST | {"brake": []}, "expected one of disc, rim as 'brake' of the bicycle, found []"),
+        (
+            LEAST | {"brake": []},
+            "expected one of disc, rim as 'brake' of the bicycle, found []",
+        ),
         (
             LEAST | {"price": [3]},
             "expected a number or a string as 'price' of the bicycle, found [3]",
         ),
-        (LEAST | {"notes": {"weight": "9"}}, "expected a number as 'weight' of [notes], found '9'"),
+        (
+            LEAST | {"notes": {"weight": "9"}},
+            "expected a number as 'weight' of [notes], found '9'",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused_by_name(values: object, complaint: str) -> None:
@@ -115,7 +133,8 @@ def test_what_does_not_fit_is_refused_by_name(values: object, complaint: str) ->
 
 def test_a_file_that_we_wrote_ourselves_has_every_key() -> None:
     with pytest.raises(
-        FormatError, match="the key 'spokes' of the wheel is missing; expected an integer"
+        FormatError,
+        match="the key 'spokes' of the wheel is missing; expected an integer",
     ):
         read_dataclass(Wheel, {"size": 3}, "the wheel", complete=True)
 
@@ -147,7 +166,10 @@ def test_changes_reach_fields_of_nested_settings_and_leave_the_rest() -> None:
         ("wheels.size=3", "no setting 'wheels'; did you mean 'wheel'?"),
         ("wheel.spokes=many", "expected an integer as 'wheel.spokes', found 'many'"),
         ("wheel.spokes=-1", "spokes is -1; expected 0 or more"),
-        ("wheel", "'wheel' changes nothing; expected NAME=VALUE, as in training.steps=200"),
+        (
+            "wheel",
+            "'wheel' changes nothing; expected NAME=VALUE, as in training.steps=200",
+        ),
         ("wheel.size.unit=3", "expected a number as 'wheel.size', found {'unit': 3}"),
     ],
 )

@@ -29,7 +29,9 @@ def test_links_are_followed_through_the_checkout(site_pages: ModuleType) -> None
         site_pages.in_checkout("docs/databases.md", "../examples/shop/README.md")
         == "examples/shop/README.md"
     )
-    assert site_pages.LINK.findall("[a](b.md#c) ![d](e.png) [f](https://g) [h](#i)") == [
+    assert site_pages.LINK.findall(
+        "[a](b.md#c) ![d](e.png) [f](https://g) [h](#i)"
+    ) == [
         "b.md",
         "e.png",
     ]
@@ -44,11 +46,15 @@ def test_a_notebook_becomes_a_page(site_pages: ModuleType) -> None:
             "outputs": [{"text": ["one\n"]}, {"data": {"text/html": ["<b>"]}}],
         },
     ]
-    expected = "# Title\ntext\n\n```python\nf()\n```\n\n```text\none\n```\n\n<div><b></div>\n"
+    expected = (
+        "# Title\ntext\n\n```python\nf()\n```\n\n```text\none\n```\n\n<div><b></div>\n"
+    )
     assert site_pages.notebook(json.dumps({"cells": cells})) == expected
 
 
-def test_links_that_lead_nowhere_are_found(site_pages: ModuleType, tmp_path: Path) -> None:
+def test_links_that_lead_nowhere_are_found(
+    site_pages: ModuleType, tmp_path: Path
+) -> None:
     links = [
         "b.html",
         "b.html#there",
@@ -63,7 +69,9 @@ def test_links_that_lead_nowhere_are_found(site_pages: ModuleType, tmp_path: Pat
     body = "".join(f'<a href="{link}"></a>' for link in links)
     (tmp_path / "a.html").write_text(f'<p id="here">{body}<img src="gone.png"></p>')
     (tmp_path / "b.html").write_text('<p id="there"></p>')
-    pages = {path: site_pages.PageAnchors(path) for path in sorted(tmp_path.glob("*.html"))}
+    pages = {
+        path: site_pages.PageAnchors(path) for path in sorted(tmp_path.glob("*.html"))
+    }
     found = list(pages[tmp_path / "a.html"].broken(tmp_path, pages))
     assert found == ["gone.html", "b.html#gone", "#gone", "/gone", "gone.png"]
 

@@ -47,10 +47,16 @@ def imported(folder: str) -> set[str]:
     known, found = packages_distributions(), set[str]()
     for path in (PROJECT / folder).rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
+            names = (
+                [each.name for each in node.names]
+                if isinstance(node, ast.Import)
+                else []
+            )
             if isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 names = [node.module]
-            for top in {name.partition(".")[0] for name in names} - set(sys.stdlib_module_names):
+            for top in {name.partition(".")[0] for name in names} - set(
+                sys.stdlib_module_names
+            ):
                 if top in known and top not in own:
                     found |= {normal(name) for name in known[top]}
     return found - {"nqg"}
@@ -87,13 +93,17 @@ def test_every_range_has_an_upper_bound_and_holds_the_pin() -> None:
 def test_the_lock_has_every_pin_with_a_hash() -> None:
     head, *lines = (PROJECT / "requirements.lock").read_text().splitlines()
     assert head.startswith("#")
-    found = {match["name"]: match["version"] for match in map(LINE.fullmatch, lines) if match}
+    found = {
+        match["name"]: match["version"] for match in map(LINE.fullmatch, lines) if match
+    }
     assert len(found) == len(lines)
     assert found == {**pins(), **BUILD_ONLY}, "run: python deploy/supply_chain.py"
 
 
 @pytest.mark.parametrize("word", ["AGPL", "not stated"])
-def test_the_bill_of_materials_and_the_licences_name_the_same_packages(word: str) -> None:
+def test_the_bill_of_materials_and_the_licences_name_the_same_packages(
+    word: str,
+) -> None:
     bill = json.loads((PROJECT / "deploy" / "bom.json").read_text())
     assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
     listed = {each["name"]: each["version"] for each in bill["components"]}

@@ -10,11 +10,11 @@ from nqg.paper import load_dataset
 from typed_commands import changed, typed
 
 EXAMPLES = [
-    example for example in load_dataset("scan").examples if len(example.source_tokens) <= 3
+    example
+    for example in load_dataset("scan").examples
+    if len(example.source_tokens) <= 3
 ][:60]
-RULES = (
-    "NT_1 twice ### NT_1 NT_1\nwalk ### I_WALK\nlook ### I_LOOK\nrun ### I_RUN\njump ### I_JUMP\n"
-)
+RULES = "NT_1 twice ### NT_1 NT_1\nwalk ### I_WALK\nlook ### I_LOOK\nrun ### I_RUN\njump ### I_JUMP\n"
 BRIEF = (
     "--grammar",
     "rules.txt",

@@ -14,7 +14,9 @@ from typed_commands import one_thread
 
 @pytest.fixture
 def training_folder(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[None]:
     """A current folder with `train.tsv` and `rules.txt`, and a cache of its own."""
     monkeypatch.setenv("NQG_DATA_CACHE", str(tmp_path_factory.mktemp("cache")))

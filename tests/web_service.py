@@ -38,10 +38,14 @@ EXAMPLES = ("run and jump twice", "run twice", "fly")
 
 def tiny_parser() -> Parser:
     """A parser that knows four words and is not sure of anything."""
-    tiny = ModelSettings(dimension=16, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2))
+    tiny = ModelSettings(
+        dimension=16, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2)
+    )
     training = TrainingSettings(steps=1, batch_size=1)
     examples = [Example("walk and jump twice", "W J J")]
-    return fit_parser(Grammar.parse(GRAMMAR), examples, model=tiny, training=training, device="cpu")
+    return fit_parser(
+        Grammar.parse(GRAMMAR), examples, model=tiny, training=training, device="cpu"
+    )
 
 
 @contextmanager
@@ -54,7 +58,9 @@ def served(
 ) -> Iterator[TestClient]:
     """A client of the application, without a socket."""
     app = create_app(Service("tiny", parser, limits=limits), access, examples)
-    with TestClient(app, base_url="http://localhost", raise_server_exceptions=False) as client:
+    with TestClient(
+        app, base_url="http://localhost", raise_server_exceptions=False
+    ) as client:
         yield client
 
 
@@ -71,7 +77,9 @@ def running(
 ) -> Iterator[Server]:
     """A real server on a free port of this machine, in a thread."""
     with bound_socket("127.0.0.1", 0, limits.client_timeout) as bound:
-        service = Service(name, parser, limits=limits, log=log, review=review, database=database)
+        service = Service(
+            name, parser, limits=limits, log=log, review=review, database=database
+        )
         server = Server(service, access, examples, bound)
         thread = threading.Thread(target=server.run)
         thread.start()

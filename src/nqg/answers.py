@@ -225,4 +225,6 @@ def exact_match(prediction: str | None, reference: str) -> bool:
     >>> exact_match("answer ( m0 )", "answer ( M0 )")
     False
     """
-    return prediction is not None and program_tokens(prediction) == program_tokens(reference)
+    return prediction is not None and program_tokens(prediction) == program_tokens(
+        reference
+    )

@@ -62,7 +62,9 @@ class UnknownName(NqgError):
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
         # A prefix is a better guess than a similar name.
-        starts = [candidate for candidate in names if name and candidate.startswith(name)]
+        starts = [
+            candidate for candidate in names if name and candidate.startswith(name)
+        ]
         near = starts or difflib.get_close_matches(name, names, n=1)
         hint = f"; did you mean '{near[0]}'?" if near else "."
         super().__init__(f"no {kind} '{name}'{hint} Known: {', '.join(names)}")
@@ -117,4 +119,6 @@ class MissingExtra(NqgError):
 
     def __init__(self, feature: str, extra: str) -> None:
         install = f"pip install -c constraints.txt -e '.[{extra}]'"
-        super().__init__(f"{feature} needs an optional part of nqg; in its checkout: {install}")
+        super().__init__(
+            f"{feature} needs an optional part of nqg; in its checkout: {install}"
+        )

@@ -34,7 +34,9 @@ def numbered_lines(path: Path) -> Iterator[tuple[Place, str]]:
         for number, raw in enumerate(lines, start=1):
             place = Place(path, number)
             if len(raw) > LONGEST_LINE:
-                raise FormatError(f"the line has more than {LONGEST_LINE:,} bytes", place)
+                raise FormatError(
+                    f"the line has more than {LONGEST_LINE:,} bytes", place
+                )
             yield place, decoded(raw.removesuffix(b"\n").removesuffix(b"\r"), place)
 
 
@@ -105,7 +107,9 @@ def written_atomically(path: Path) -> Iterator[IO[bytes]]:
         os.replace(temporary, path)
     except OSError as error:
         # A full disk shows while writing, or only when the bytes are flushed.
-        raise NqgError(f"{path}: cannot be written ({error.strerror or error})") from error
+        raise NqgError(
+            f"{path}: cannot be written ({error.strerror or error})"
+        ) from error
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -137,7 +141,9 @@ def append_line(path: Path, line: str) -> None:
 
 def read_json(path: Path) -> Any:
     """The value in a JSON file, plain or `.gz`, as strictly as `strict_json` reads it."""
-    return strict_json("\n".join(line for _, line in numbered_lines(path)), Place(path, 1))
+    return strict_json(
+        "\n".join(line for _, line in numbered_lines(path)), Place(path, 1)
+    )
 
 
 def strict_json(text: str, start: Place) -> Any:
@@ -158,11 +164,14 @@ def strict_json(text: str, start: Place) -> Any:
         return value
     except UnicodeEncodeError as error:
         raise FormatError(
-            f"a string holds U+{ord(error.object[error.start]):04X}, which is not text", start
+            f"a string holds U+{ord(error.object[error.start]):04X}, which is not text",
+            start,
         ) from error
     except json.JSONDecodeError as error:
         place = Place(start.path, start.line + error.lineno - 1)
-        raise FormatError(f"not valid JSON: {error.msg} (column {error.colno})", place) from error
+        raise FormatError(
+            f"not valid JSON: {error.msg} (column {error.colno})", place
+        ) from error
     except RecursionError as error:
         raise FormatError("the JSON value is nested too deeply", start) from error
     except FormatError as error:

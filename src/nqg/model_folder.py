@@ -102,7 +102,9 @@ def _locks(folder: Path, wait: bool, stack: ExitStack) -> bool:
         handle = os.open(folder, os.O_RDONLY)
         stack.callback(os.close, handle)
         if not lock_descriptor(handle, blocking=wait):
-            raise NqgError(f"{folder}: another process is at work here; wait until it has ended")
+            raise NqgError(
+                f"{folder}: another process is at work here; wait until it has ended"
+            )
         # Whoever had the folder may have removed it while we waited.
         return os.path.samestat(os.fstat(handle), folder.stat())
     except FileNotFoundError:
@@ -209,7 +211,9 @@ def _parsed_index(folder: Path, index: bytes, kind: str) -> dict[str, Any]:
     return manifest
 
 
-def read_manifest(folder: Path, index: bytes, kind: str, version: int) -> dict[str, Any]:
+def read_manifest(
+    folder: Path, index: bytes, kind: str, version: int
+) -> dict[str, Any]:
     """The index of a model folder, if it is one that this version of nqg reads."""
     manifest = _parsed_index(folder, index, kind)
     written = manifest.get("version")
@@ -244,8 +248,15 @@ def checksums(folder: Path) -> dict[str, str]:
         inside = path.relative_to(folder)
         name = inside.as_posix()
         is_hidden = name.startswith(".") or "/." in name
-        has_index = any((folder / parent / INDEX).exists() for parent in inside.parents[:-1])
-        if path.is_file() and not is_hidden and not has_index and name not in (INDEX, CARD):
+        has_index = any(
+            (folder / parent / INDEX).exists() for parent in inside.parents[:-1]
+        )
+        if (
+            path.is_file()
+            and not is_hidden
+            and not has_index
+            and name not in (INDEX, CARD)
+        ):
             sums[name] = checksum(path)
     return sums
 
@@ -280,16 +291,22 @@ def check_contents(folder: Path, files: Any, needed: tuple[str, ...]) -> None:
     """Refuse a folder with a missing, damaged, unknown or unnamed file."""
     index = folder / INDEX
     if not isinstance(files, dict) or not files.keys() >= set(needed):
-        raise FormatError(f"damaged: 'files' should name at least {', '.join(needed)}", index)
+        raise FormatError(
+            f"damaged: 'files' should name at least {', '.join(needed)}", index
+        )
     # The index names files inside the folder, and they are as they were saved.
     for name, expected in files.items():
         inside, path = PurePosixPath(name), folder / name
         leads_out = inside.is_absolute() or ".." in inside.parts
         if leads_out or str(inside) != name or "\\" in name or ":" in name:
-            raise FormatError(f"'{name}' is not the name of a file inside the model folder", index)
+            raise FormatError(
+                f"'{name}' is not the name of a file inside the model folder", index
+            )
         if inside.suffix not in DATA_FILES:
             kinds = ", ".join(DATA_FILES)
-            raise FormatError(f"'{name}' is not a file that a model holds; expected {kinds}", index)
+            raise FormatError(
+                f"'{name}' is not a file that a model holds; expected {kinds}", index
+            )
         check_inside(folder, path)
         if not path.is_file():
             raise NqgError(f"{path} is missing: the model folder is incomplete")
@@ -315,8 +332,12 @@ def pretrained(name: Path | str, revision: str | None = None) -> Iterator[Path]:
 
     advice = "expected a folder, or a model on the Hub as OWNER/NAME"
     patterns = [f"*{kind}" for kind in DATA_FILES]
-    with convert_errors("could not be downloaded from the Hugging Face Hub", Path(name), advice):
-        cached = snapshot_download(str(name), revision=revision, allow_patterns=patterns)
+    with convert_errors(
+        "could not be downloaded from the Hugging Face Hub", Path(name), advice
+    ):
+        cached = snapshot_download(
+            str(name), revision=revision, allow_patterns=patterns
+        )
     # What is cached are links, which models must not have.
     with tempfile.TemporaryDirectory() as parent:
         yield Path(shutil.copytree(cached, Path(parent) / "model"))
@@ -332,11 +353,16 @@ def push_to_hub(
     with tempfile.TemporaryDirectory() as parent:
         folder = Path(parent) / "model"
         save(folder)
-        with convert_errors("could not be uploaded to the Hugging Face Hub", Path(name), advice):
+        with convert_errors(
+            "could not be uploaded to the Hugging Face Hub", Path(name), advice
+        ):
             api = HfApi()
             api.create_repo(name, private=private, exist_ok=True)
             commit = api.upload_folder(
-                repo_id=name, folder_path=folder, commit_message=message, delete_patterns="*"
+                repo_id=name,
+                folder_path=folder,
+                commit_message=message,
+                delete_patterns="*",
             )
     return commit.commit_url
 
@@ -396,7 +422,9 @@ def check_config(path: Path, shapes: Shapes) -> None:
             if re.search("layer|group|block", name):
                 most = len(shapes)
             if isinstance(value, int) and abs(value) > most:
-                raise FormatError(f"'{name}' is {value}, expected {most:,} at most", path)
+                raise FormatError(
+                    f"'{name}' is {value}, expected {most:,} at most", path
+                )
 
 
 def check_shapes(model: nn.Module, shapes: Shapes, path: Path) -> None:
@@ -405,7 +433,9 @@ def check_shapes(model: nn.Module, shapes: Shapes, path: Path) -> None:
     for name in {**needed, **shapes}:
         there, here = shapes.get(name), needed.get(name)
         if there != here:
-            raise FormatError(f"the weights '{name}' have the shape {there}, expected {here}", path)
+            raise FormatError(
+                f"the weights '{name}' have the shape {there}, expected {here}", path
+            )
 
 
 def check_finite(weights: Mapping[str, Tensor], path: Path) -> None:
@@ -423,7 +453,8 @@ def check_vocabulary(vocabulary: Mapping[str, int], vectors: int, place: Path) -
     highest = max(vocabulary.values(), default=0)
     if highest >= vectors:
         raise FormatError(
-            f"the tokenizer has a subword {highest}, the model has vectors for {vectors}", place
+            f"the tokenizer has a subword {highest}, the model has vectors for {vectors}",
+            place,
         )
 
 

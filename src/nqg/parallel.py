@@ -76,7 +76,9 @@ class Engine:
         """Whether everything is done in this process."""
         return self.name == "local" and self.workers in (None, 1)
 
-    def map(self, prepare: Prepare[Chunk, Result], chunks: Iterable[Chunk]) -> Iterator[Result]:
+    def map(
+        self, prepare: Prepare[Chunk, Result], chunks: Iterable[Chunk]
+    ) -> Iterator[Result]:
         """The results of the chunks, in their order, as they are asked for."""
         if self.is_serial:
             return map(prepare(), chunks)
@@ -100,7 +102,10 @@ def _work(prepare: bytes, chunk: Any) -> Any:
 
 
 def _in_order(
-    chunks: Iterable[Any], ahead: int, submit: Callable[[Any], object], take: Callable[[], Any]
+    chunks: Iterable[Any],
+    ahead: int,
+    submit: Callable[[Any], object],
+    take: Callable[[], Any],
 ) -> Iterator[Any]:
     """Submit chunks and take their results, while at most `ahead` are with the workers."""
     stream = iter(chunks)
@@ -179,9 +184,9 @@ def _map_on_ray(prepare: bytes, chunks: Iterable[Any], engine: Engine) -> Iterat
                 f"Ray has room for {room} workers; {engine.workers or 'some'} were asked for"
             )
         # A worker that was killed is replaced, and its chunk begun again, twice at most.
-        remote = ray.remote(num_cpus=1, num_gpus=engine.gpus, max_restarts=-1, max_task_retries=2)(
-            _Actor
-        )
+        remote = ray.remote(
+            num_cpus=1, num_gpus=engine.gpus, max_restarts=-1, max_task_retries=2
+        )(_Actor)
         pool = ray.util.ActorPool([remote.remote() for _ in range(workers)])
 
         def submit(chunk: Any) -> None:
@@ -216,7 +221,10 @@ def _ray(engine: Engine) -> Iterator[Any]:
         warnings.simplefilter("ignore")
         try:
             ray.init(
-                address or None, num_cpus=cpus, log_to_driver=False, logging_level=logging.ERROR
+                address or None,
+                num_cpus=cpus,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
             )
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise NqgError(

@@ -62,18 +62,24 @@ class RunConfig:
     nqg_version: str = field(default_factory=lambda: nqg.__version__)
 
     @classmethod
-    def of(cls, kind: str, examples: Sequence[Example], *settings: Any, **extra: Any) -> RunConfig:
+    def of(
+        cls, kind: str, examples: Sequence[Example], *settings: Any, **extra: Any
+    ) -> RunConfig:
         """The configuration of a run by this version of nqg, with the fields of all `settings`."""
         joined: dict[str, Any] = {}
         for table in settings:
             joined |= asdict(table)
-        return cls(kind, DataFingerprint.of(examples), *json.loads(json.dumps([joined, extra])))
+        return cls(
+            kind, DataFingerprint.of(examples), *json.loads(json.dumps([joined, extra]))
+        )
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any], place: Place | Path | None = None) -> RunConfig:
+    def from_dict(
+        cls, values: Mapping[str, Any], place: Place | Path | None = None
+    ) -> RunConfig:
         return read_dataclass(cls, values, "the configuration of a run", place)
 
     @property

@@ -54,7 +54,8 @@ def read_dataclass(
     for key in hints if complete else required:
         if key not in values:
             raise FormatError(
-                f"the key '{key}' of {name} is missing; expected {_words(hints[key])}", place
+                f"the key '{key}' of {name} is missing; expected {_words(hints[key])}",
+                place,
             )
     read = {}
     for key, hint in hints.items():
@@ -81,7 +82,12 @@ def _fields(kind: type) -> tuple[dict[str, Any], list[str]]:
 
 
 def read_value(
-    hint: Any, value: Any, name: str, place: Place | Path | None = None, *, table: str | None = None
+    hint: Any,
+    value: Any,
+    name: str,
+    place: Place | Path | None = None,
+    *,
+    table: str | None = None,
 ) -> Any:
     """A plain value as the type `hint`; errors call it `name`, or `table` if it is one.
 
@@ -92,7 +98,11 @@ def read_value(
     if hint is Any or (type(value) is hint and hint is not float):
         return value
     # NaN is not at most the largest float.
-    if hint is float and type(value) in (int, float) and abs(value) <= sys.float_info.max:
+    if (
+        hint is float
+        and type(value) in (int, float)
+        and abs(value) <= sys.float_info.max
+    ):
         return float(value)
     origin, options = typing.get_origin(hint), typing.get_args(hint)
     if isinstance(hint, type) and is_dataclass(hint):
@@ -137,7 +147,9 @@ def _is_union(hint: Any) -> bool:
     return isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union
 
 
-def _mismatch(hint: Any, value: object, name: str, place: Place | Path | None) -> FormatError:
+def _mismatch(
+    hint: Any, value: object, name: str, place: Place | Path | None
+) -> FormatError:
     words = _words(hint)
     if str(place).endswith(".toml"):
         words = words.replace("an object", "a table")
@@ -150,7 +162,9 @@ def _words(hint: Any) -> str:
     if origin is typing.Literal:
         return f"one of {', '.join(map(str, options))}"
     if _is_union(hint):
-        return " or ".join(_words(option) for option in options if option is not types.NoneType)
+        return " or ".join(
+            _words(option) for option in options if option is not types.NoneType
+        )
     if isinstance(hint, type) and issubclass(hint, Enum):
         return f"one of {', '.join(str(member.value) for member in hint)}"
     if origin is tuple and options[-1] is not Ellipsis:
@@ -230,7 +244,9 @@ def changed_settings(settings: Settings, changes: Sequence[str]) -> Settings:
     return updated_settings(settings, values)
 
 
-def updated_settings(settings: Settings, values: Mapping[str, Any], prefix: str = "") -> Settings:
+def updated_settings(
+    settings: Settings, values: Mapping[str, Any], prefix: str = ""
+) -> Settings:
     """Settings with tables of plain values laid over them; errors name keys after `prefix`."""
     hints, _ = _fields(type(settings))  # type: ignore[arg-type]  # a class can be hashed
     updates: dict[str, Any] = {}
@@ -245,7 +261,9 @@ def updated_settings(settings: Settings, values: Mapping[str, Any], prefix: str 
             updates[key] = None
         else:
             try:
-                updates[key] = read_value(hints[key], value, f"'{name}'", table=f"[{name}]")
+                updates[key] = read_value(
+                    hints[key], value, f"'{name}'", table=f"[{name}]"
+                )
             except FormatError as error:
                 # An option is wrong, not a file.
                 raise SettingsError(str(error)) from error

@@ -26,9 +26,19 @@ def test_a_whole_folder_says_what_it_promises_and_its_digest(model: Path) -> Non
     assert re.search(r"made from +.*examples", said)
     assert folder_digest(model) in said
     found = json.loads(
-        nqg("check-model", str(model), "--json", "--digest", folder_digest(model).upper()).stdout
+        nqg(
+            "check-model",
+            str(model),
+            "--json",
+            "--digest",
+            folder_digest(model).upper(),
+        ).stdout
     )
-    assert (found["rules"], found["fallback"], found["digest"]) == (3, False, folder_digest(model))
+    assert (found["rules"], found["fallback"], found["digest"]) == (
+        3,
+        False,
+        folder_digest(model),
+    )
 
 
 def test_another_digest_is_refused_by_verify_and_serve(model: Path) -> None:
@@ -40,7 +50,9 @@ def test_another_digest_is_refused_by_verify_and_serve(model: Path) -> None:
             nqg(command, str(model), "--digest", "00")
 
 
-def test_every_file_that_is_read_counts_and_the_card_does_not(model: Path, tmp_path: Path) -> None:
+def test_every_file_that_is_read_counts_and_the_card_does_not(
+    model: Path, tmp_path: Path
+) -> None:
     before = folder_digest(model)
     (model / "README.md").write_text("edited")
     assert folder_digest(model) == before
@@ -53,7 +65,9 @@ def test_every_file_that_is_read_counts_and_the_card_does_not(model: Path, tmp_p
         if path.is_file() and path.name not in ("README.md", INDEX):
             raw = path.read_bytes()
             path.write_bytes(raw + b" ")
-            with pytest.raises(NqgError, match="damaged: it is not the file that was saved"):
+            with pytest.raises(
+                NqgError, match="damaged: it is not the file that was saved"
+            ):
                 nqg("check-model", str(model))
             path.write_bytes(raw)
 

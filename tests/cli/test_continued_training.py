@@ -46,7 +46,9 @@ def work(monkeypatch: pytest.MonkeyPatch) -> list[InductionStep]:
 
 def commands() -> tuple[list[Example], list[Example]]:
     """A hundred SCAN commands, and twenty with words that none of them has."""
-    short = [each for each in load_dataset("scan").examples if len(each.source_tokens) <= 5]
+    short = [
+        each for each in load_dataset("scan").examples if len(each.source_tokens) <= 5
+    ]
     new = [each for each in short if {*NEW}.intersection(each.source_tokens)]
     old = [each for each in short if each not in new]
     return random.Random(1).sample(old, 100), random.Random(1).sample(new, 20)
@@ -72,8 +74,12 @@ def test_what_is_new_is_learned_and_nothing_forgotten_with_less_work(
     assert "old: its rules derive 100 of 120 examples" in again.stderr
     nqg("all.tsv", "-o", "anew", *BRIEF, "--steps", "4")
     anew_work = len(work) - before
-    answers = list(Parser.load("again", "cpu").answers(each.source for each in [*old, *new]))
-    assert [answer.target for answer in answers] == [each.target for each in [*old, *new]]
+    answers = list(
+        Parser.load("again", "cpu").answers(each.source for each in [*old, *new])
+    )
+    assert [answer.target for answer in answers] == [
+        each.target for each in [*old, *new]
+    ]
     assert 0 < 4 * again_work < anew_work
     settings = [
         json.loads(Path(name, "nqg.json").read_text())["provenance"]["induction"]
@@ -149,8 +155,14 @@ def small() -> None:
     ("words", "expected"),
     [
         (("--from", "nowhere"), "nowhere: no such folder"),
-        (("--from", "old", "--preset", "scan"), "is for inducing a grammar, which is given here"),
-        (("--from", "old", "--grammar", "old/grammar.txt"), "omit 'grammar' or 'start_from'"),
+        (
+            ("--from", "old", "--preset", "scan"),
+            "is for inducing a grammar, which is given here",
+        ),
+        (
+            ("--from", "old", "--grammar", "old/grammar.txt"),
+            "omit 'grammar' or 'start_from'",
+        ),
         (
             ("--from", "old"),
             "old: its rules derive 0 of 1 example; expected a model of some of these to go on from",
@@ -158,7 +170,9 @@ def small() -> None:
     ],
     ids=["absent", "preset", "grammar", "other-data"],
 )
-def test_what_cannot_be_gone_on_from_is_refused(words: tuple[str, ...], expected: str) -> None:
+def test_what_cannot_be_gone_on_from_is_refused(
+    words: tuple[str, ...], expected: str
+) -> None:
     Path("other.tsv").write_text("guten tag\thallo ( )\n")
     try:
         said = nqg("other.tsv", "-o", "new", "--device", "cpu", *words).stderr

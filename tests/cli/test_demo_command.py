@@ -45,7 +45,9 @@ def shown() -> str:
         return shown_on(screen(200, is_terminal=False), monkeypatch)
 
 
-def test_the_search_can_be_followed_from_every_command_a_rule_to_its_end(shown: str) -> None:
+def test_the_search_can_be_followed_from_every_command_a_rule_to_its_end(
+    shown: str,
+) -> None:
     rows = [line.split() for line in shown.splitlines()[2:]]
     rows = rows[1 : rows.index([])]
     assert rows[0][0] == "0"
@@ -57,7 +59,9 @@ def test_the_search_can_be_followed_from_every_command_a_rule_to_its_end(shown: 
 
 def test_few_rules_are_left(shown: str) -> None:
     lines = shown.splitlines()
-    start = next(at for at, line in enumerate(lines) if line.endswith(" rules are left:"))
+    start = next(
+        at for at, line in enumerate(lines) if line.endswith(" rules are left:")
+    )
     rules = lines[start + 2 : lines.index("", start + 2)]
     assert len(rules) == int(lines[start].split()[0]) <= 22
     assert "  NT_1 twice → NT_1 NT_1" in rules
@@ -93,11 +97,15 @@ def test_nothing_is_wider_than_the_terminal(monkeypatch: pytest.MonkeyPatch) -> 
     assert not any(line.endswith("I_") for line in lines)
 
 
-def test_the_demo_ends_by_saying_what_to_type_next(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_demo_ends_by_saying_what_to_type_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     seen: list[TrainingSettings] = []
     console = screen(100, is_terminal=False)
     monkeypatch.setattr(page, "out", console)
-    monkeypatch.setattr(page, "lesson", lambda train, test, training: seen.append(training))
+    monkeypatch.setattr(
+        page, "lesson", lambda train, test, training: seen.append(training)
+    )
     page.demo()
     assert isinstance(console.file, io.StringIO)
     text = console.file.getvalue()

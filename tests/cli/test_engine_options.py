@@ -27,10 +27,12 @@ GRAMMAR = Grammar.parse(
     "walk ### W\njump ### J\nNT_1 twice ### NT_1 NT_1\nNT_1 and NT_2 ### NT_1 NT_2"
 )
 VERBS = [
-    " ".join(words) for words in product(("walk", "jump", "hop"), ("", "twice", "twice twice"))
+    " ".join(words)
+    for words in product(("walk", "jump", "hop"), ("", "twice", "twice twice"))
 ]
 SENTENCES = [
-    " ".join(f"{one} and {two} and {three}".split()) for one, two, three in product(VERBS, repeat=3)
+    " ".join(f"{one} and {two} and {three}".split())
+    for one, two, three in product(VERBS, repeat=3)
 ] * 3
 TESTS = str(Path(__file__).parent.parent)
 
@@ -47,12 +49,17 @@ def _one_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     settings = ModelSettings(
-        dimension=8, embedded=EncoderSettings(hidden_size=8, layers=1, heads=2, longest=16)
+        dimension=8,
+        embedded=EncoderSettings(hidden_size=8, layers=1, heads=2, longest=16),
     )
     training = TrainingSettings(steps=3, batch_size=3, warm_up=1)
     folder = tmp_path_factory.mktemp("models") / "mine"
     fit_parser(
-        GRAMMAR, [Example("walk twice", "W W")], model=settings, training=training, device="cpu"
+        GRAMMAR,
+        [Example("walk twice", "W W")],
+        model=settings,
+        training=training,
+        device="cpu",
     ).save(folder)
     return str(folder)
 
@@ -64,12 +71,23 @@ def test_two_processes_and_ray_print_what_one_process_prints(model: str) -> None
     rows = [row.split("\t") for row in alone.splitlines()]
     assert [row[0] for row in rows] == SENTENCES
     assert {row[2].partition(":")[0] for row in rows if not row[1]} == {"abstained"}
-    assert nqg("parse", model, "big.tsv", "--device", "cpu", "--workers", "2").stdout == alone
+    assert (
+        nqg("parse", model, "big.tsv", "--device", "cpu", "--workers", "2").stdout
+        == alone
+    )
     if find_spec("ray") is None:
         pytest.skip("ray is not installed")
     assert (
         nqg(
-            "parse", model, "big.tsv", "--device", "cpu", "--engine", "ray", "--workers", "2"
+            "parse",
+            model,
+            "big.tsv",
+            "--device",
+            "cpu",
+            "--engine",
+            "ray",
+            "--workers",
+            "2",
         ).stdout
         == alone
     )
@@ -78,10 +96,15 @@ def test_two_processes_and_ray_print_what_one_process_prints(model: str) -> None
 def test_ids_come_back_with_the_answers(model: str) -> None:
     write_examples(
         "some.jsonl",
-        [Example("walk", "any", "first"), Example("hop", "any", "second"), Example("jump", "y")],
+        [
+            Example("walk", "any", "first"),
+            Example("hop", "any", "second"),
+            Example("jump", "y"),
+        ],
     )
     lines = [
-        json.loads(line) for line in nqg("parse", model, "some.jsonl", "--json").stdout.splitlines()
+        json.loads(line)
+        for line in nqg("parse", model, "some.jsonl", "--json").stdout.splitlines()
     ]
     assert [line.get("id") for line in lines] == ["first", "second", None]
     assert [line["target"] for line in lines] == ["W", None, "J"]
@@ -89,7 +112,9 @@ def test_ids_come_back_with_the_answers(model: str) -> None:
 
 def test_a_bad_line_in_a_file_of_examples_is_refused_with_its_place(model: str) -> None:
     Path("bad.tsv").write_text("walk\tW\njump\n")
-    with pytest.raises(NqgError, match=r"bad.tsv:2: expected 'source<TAB>target', found 1 column"):
+    with pytest.raises(
+        NqgError, match=r"bad.tsv:2: expected 'source<TAB>target', found 1 column"
+    ):
         nqg("parse", model, "bad.tsv")
 
 
@@ -100,7 +125,9 @@ def test_workers_do_not_draw(model: str) -> None:
 
 
 def test_an_unknown_engine_is_refused(model: str) -> None:
-    with pytest.raises(SettingsError, match="no engine 'cloud'; expected local, ray, or"):
+    with pytest.raises(
+        SettingsError, match="no engine 'cloud'; expected local, ray, or"
+    ):
         nqg("parse", model, "walk", "--engine", "cloud")
 
 
@@ -112,7 +139,13 @@ def test_an_unknown_engine_is_refused(model: str) -> None:
         ("ray", 3, None, False, Workers(Engine("ray", 3), "cpu")),
         ("ray", None, None, True, Workers(Engine("ray", None, 1), "cuda")),
         ("ray", None, "cpu", True, Workers(Engine("ray"), "cpu")),
-        ("ray://head:1", 8, "cuda", False, Workers(Engine("ray://head:1", 8, 1), "cuda")),
+        (
+            "ray://head:1",
+            8,
+            "cuda",
+            False,
+            Workers(Engine("ray://head:1", 8, 1), "cuda"),
+        ),
     ],
 )
 def test_on_ray_every_worker_gets_a_gpu_or_none(

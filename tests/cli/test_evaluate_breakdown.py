@@ -43,7 +43,9 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     training = TrainingSettings(steps=2, batch_size=2, warm_up=1)
     folder = tmp_path_factory.mktemp("models") / "mine"
-    fit_parser(GRAMMAR, TRAIN, model=MODEL, training=training, device="cpu").save(folder)
+    fit_parser(GRAMMAR, TRAIN, model=MODEL, training=training, device="cpu").save(
+        folder
+    )
     return str(folder)
 
 
@@ -78,9 +80,13 @@ def test_json_has_the_causes_too(model: str) -> None:
 
 
 def test_errors_are_written_and_the_file_is_named(model: str) -> None:
-    result = nqg(model, "test.tsv", "--breakdown", "--write-predictions", "errors.jsonl")
+    result = nqg(
+        model, "test.tsv", "--breakdown", "--write-predictions", "errors.jsonl"
+    )
     assert result.stderr == "wrote errors.jsonl\n"
-    records = [json.loads(line) for line in Path("errors.jsonl").read_text().splitlines()]
+    records = [
+        json.loads(line) for line in Path("errors.jsonl").read_text().splitlines()
+    ]
     wrong = [record for record in records if not record["right"]]
     assert [record["source"] for record in wrong] == ["swim", "walk jump", "walk"]
     assert all("cause" in record for record in wrong)
@@ -89,7 +95,13 @@ def test_errors_are_written_and_the_file_is_named(model: str) -> None:
 
 def test_the_errors_of_a_fallback_are_explained_by_its_training(model: str) -> None:
     shown = nqg(
-        model, "test.tsv", "--breakdown", "--fallback", "fallback.tsv", "--data", "train.tsv"
+        model,
+        "test.tsv",
+        "--breakdown",
+        "--fallback",
+        "fallback.tsv",
+        "--data",
+        "train.tsv",
     ).stdout
     assert (
         "swim: symbol 1 is 'W', expected 'S'; training lacks S; training never has 'S' there"
@@ -98,7 +110,14 @@ def test_the_errors_of_a_fallback_are_explained_by_its_training(model: str) -> N
 
 
 def test_predictions_of_another_system_need_no_model() -> None:
-    words = ["test.tsv", "--score", "fallback.tsv", "--data", "train.tsv", "--breakdown"]
+    words = [
+        "test.tsv",
+        "--score",
+        "fallback.tsv",
+        "--data",
+        "train.tsv",
+        "--breakdown",
+    ]
     shown = nqg(*words).stdout
     assert "fallback.tsv" in shown
     assert "no derivation" not in shown

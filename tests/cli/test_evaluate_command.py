@@ -41,7 +41,9 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     training = TrainingSettings(steps=1, batch_size=2)
     folder = tmp_path_factory.mktemp("models") / "mine"
-    fit_parser(GRAMMAR, EXAMPLES, model=MODEL, training=training, device="cpu").save(folder)
+    fit_parser(GRAMMAR, EXAMPLES, model=MODEL, training=training, device="cpu").save(
+        folder
+    )
     return str(folder)
 
 
@@ -69,7 +71,12 @@ def test_json_has_counts_shares_and_intervals(model: str) -> None:
     read = facts(model, "test.tsv")
     assert read["metric"] == "exact"
     scores = read["systems"]["grammar"]
-    assert (scores["examples"], scores["answered"], scores["right"], scores["coverage"]) == (
+    assert (
+        scores["examples"],
+        scores["answered"],
+        scores["right"],
+        scores["coverage"],
+    ) == (
         4,
         3,
         2,
@@ -91,7 +98,9 @@ def test_every_prediction_is_written_down_and_can_be_scored_again(model: str) ->
     assert [line["reason"] for line in lines] == ["", "", "", "no derivation"]
     assert 0 < lines[0]["probability"] <= 1
     again = facts("test.tsv", "--score", "said.jsonl")
-    assert again["systems"] == {"said.jsonl": facts(model, "test.tsv")["systems"]["grammar"]}
+    assert again["systems"] == {
+        "said.jsonl": facts(model, "test.tsv")["systems"]["grammar"]
+    }
 
 
 def test_a_fallback_answers_where_the_model_abstains(model: str) -> None:
@@ -102,18 +111,28 @@ def test_a_fallback_answers_where_the_model_abstains(model: str) -> None:
         "t5.tsv 75.0",
         "grammar, else t5.tsv 75.0",
     ]
-    assert lines[5] == "together they are above the second alone by -75.0–75.0 points of accuracy"
+    assert (
+        lines[5]
+        == "together they are above the second alone by -75.0–75.0 points of accuracy"
+    )
 
 
-def test_of_a_model_with_a_fallback_both_parts_are_tried_on_all_examples(model: str) -> None:
-    tiny = Seq2seqSettings(longest_target=8, embedded=SmallT5Settings(width=16, layers=1, heads=2))
+def test_of_a_model_with_a_fallback_both_parts_are_tried_on_all_examples(
+    model: str,
+) -> None:
+    tiny = Seq2seqSettings(
+        longest_target=8, embedded=SmallT5Settings(width=16, layers=1, heads=2)
+    )
     seq2seq = Seq2seq.train(EXAMPLES, tiny, FineTuningSettings(steps=1), device="cpu")
     Hybrid(Parser.load(model, "cpu"), seq2seq).save("hybrid")
     systems = facts("hybrid", "test.tsv")["systems"]
     assert list(systems) == ["grammar", "fallback", "grammar, else fallback"]
     assert systems["grammar"] == facts(model, "test.tsv")["systems"]["grammar"]
     Path("t5.tsv").write_text(TEST)
-    assert list(facts("hybrid", "test.tsv", "--fallback", "t5.tsv")["systems"])[1] == "t5.tsv"
+    assert (
+        list(facts("hybrid", "test.tsv", "--fallback", "t5.tsv")["systems"])[1]
+        == "t5.tsv"
+    )
 
 
 def test_a_system_that_never_answers_has_an_undefined_precision() -> None:
@@ -138,7 +157,9 @@ def test_spiders_metric_has_tables_of_its_own(
     assert set(read) == {"metric", "systems", "gain_95", "hardness", "components"}
 
 
-def test_denotations_are_a_metric_too(real_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_denotations_are_a_metric_too(
+    real_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("NQG_DATA_MIRROR", str(real_data))
     _, test = load_dataset("geoquery", real_data).split("standard")
     write_examples("geo.jsonl", test[:20])
@@ -154,7 +175,9 @@ def test_predictions_must_be_there_for_every_example() -> None:
 
 def test_a_test_without_examples_is_refused() -> None:
     Path("empty.tsv").write_text("")
-    with pytest.raises(NqgError, match=r"empty\.tsv: expected at least one example, found none"):
+    with pytest.raises(
+        NqgError, match=r"empty\.tsv: expected at least one example, found none"
+    ):
         nqg("empty.tsv", "--score", "test.tsv")
 
 
@@ -175,7 +198,10 @@ def test_an_unknown_metric_is_refused_with_the_nearest() -> None:
     ("words", "message"),
     [
         (("test.tsv",), "expected MODEL and TEST, found 1 path"),
-        (("mine", "test.tsv", "--score", "said.tsv"), "expected TEST alone beside --score"),
+        (
+            ("mine", "test.tsv", "--score", "said.tsv"),
+            "expected TEST alone beside --score",
+        ),
         (("mine", "test.tsv", "--device", "tpu"), "'tpu' is neither 'cpu' nor 'cuda'"),
         ((), "Missing argument"),
     ],

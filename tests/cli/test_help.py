@@ -28,7 +28,9 @@ def paths() -> Iterator[tuple[str, ...]]:
     yield ()
     for name in COMMANDS:
         yield (name,)
-        yield from ((name, method) for method in getattr(load_command(name), "commands", ()))
+        yield from (
+            (name, method) for method in getattr(load_command(name), "commands", ())
+        )
 
 
 EVERY = list(paths())
@@ -64,20 +66,30 @@ def test_the_first_page_names_every_command_under_its_panel() -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_list_of_commands_says_what_the_commands_own_page_says(name: str) -> None:
-    assert COMMANDS[name][2] == load_command(name).help.split("\n\n")[0].replace("\n", " ")
+    assert COMMANDS[name][2] == load_command(name).help.split("\n\n")[0].replace(
+        "\n", " "
+    )
 
 
 @pytest.mark.parametrize("words", EVERY, ids=" ".join)
 @pytest.mark.parametrize("columns", [80, 100])
-def test_no_line_is_wider_than_the_terminal(words: tuple[str, ...], columns: int) -> None:
+def test_no_line_is_wider_than_the_terminal(
+    words: tuple[str, ...], columns: int
+) -> None:
     assert max(map(len, page(*words, columns=columns).splitlines())) <= columns
 
 
 def test_no_page_is_wider_than_100_columns() -> None:
-    environment = {name: text for name, text in os.environ.items() if name != "TERMINAL_WIDTH"} | {
-        "COLUMNS": "250"
-    }
-    program = [sys.executable, "-c", "from nqg.cli.main import main; main()", "train", "--help"]
+    environment = {
+        name: text for name, text in os.environ.items() if name != "TERMINAL_WIDTH"
+    } | {"COLUMNS": "250"}
+    program = [
+        sys.executable,
+        "-c",
+        "from nqg.cli.main import main; main()",
+        "train",
+        "--help",
+    ]
     shown = subprocess.run(
         program, env=environment, capture_output=True, text=True, check=True
     ).stdout
@@ -85,7 +97,9 @@ def test_no_page_is_wider_than_100_columns() -> None:
 
 
 @pytest.mark.parametrize("words", EVERY, ids=" ".join)
-def test_every_page_has_an_example_that_the_command_line_takes(words: tuple[str, ...]) -> None:
+def test_every_page_has_an_example_that_the_command_line_takes(
+    words: tuple[str, ...],
+) -> None:
     (example,) = re.findall(r"\n\n Example: nqg (.*)\n\n", page(*words))
     typed = shlex.split(example)
     assert tuple(typed[: len(words)]) == words
@@ -93,12 +107,17 @@ def test_every_page_has_an_example_that_the_command_line_takes(words: tuple[str,
     while hasattr(command, "commands"):
         command = command.commands[typed.pop(0)]
     command.make_context(
-        command.name, typed, parent=typer.Context(ROOT, info_name="nqg"), resilient_parsing=False
+        command.name,
+        typed,
+        parent=typer.Context(ROOT, info_name="nqg"),
+        resilient_parsing=False,
     )
 
 
 @pytest.mark.parametrize("words", EVERY, ids=" ".join)
-def test_every_option_and_argument_is_explained_in_a_sentence(words: tuple[str, ...]) -> None:
+def test_every_option_and_argument_is_explained_in_a_sentence(
+    words: tuple[str, ...],
+) -> None:
     for param in command_of(words).params:
         assert re.search(r"[.]$", param.help or ""), param.name
         if param.param_type_name == "argument" or not param.is_flag:
@@ -128,7 +147,8 @@ def test_nothing_on_a_page_is_lost_as_markup(words: tuple[str, ...]) -> None:
 
 def test_defaults_variables_and_needed_options_are_shown() -> None:
     assert re.search(
-        r"--dev-size +N +Examples in dev, or their share\. \[default: 0\]", page("split")
+        r"--dev-size +N +Examples in dev, or their share\. \[default: 0\]",
+        page("split"),
     )
     assert "[env var: NQG_DATA_MIRROR]" in page("data", "list")
     assert re.search(r"\* +--output +-o +FILE .*\[required\]", page("induce"))
@@ -152,7 +172,10 @@ def test_the_shell_completes_commands_and_options(typed: str, completed: str) ->
         "COMP_CWORD": place,
     }
     run = subprocess.run(
-        [Path(sys.executable).parent / "nqg"], env=environment, capture_output=True, text=True
+        [Path(sys.executable).parent / "nqg"],
+        env=environment,
+        capture_output=True,
+        text=True,
     )
     assert sorted(run.stdout.split()) == sorted(completed.split()), run.stderr
 
@@ -160,5 +183,7 @@ def test_the_shell_completes_commands_and_options(typed: str, completed: str) ->
 def test_the_script_for_completion_can_be_shown() -> None:
     command = f"{Path(sys.executable).parent}/nqg --show-completion bash"
     environment = {**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
-    run = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=environment)
+    run = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, env=environment
+    )
     assert "complete -o default -F _nqg_completion nqg" in run.stdout, run.stderr

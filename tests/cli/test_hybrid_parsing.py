@@ -18,7 +18,9 @@ from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings, SmallT5Set
 from nqg.types.target_grammar import TargetGrammar
 
 EXAMPLES = [Example("walk", "WALK"), Example("walk twice", "WALK WALK")]
-GRAMMAR = Grammar.parse("walk ### WALK\nNT_1 twice ### NT_1 NT_1\nrun ### WALK\nrun ### WALK WALK")
+GRAMMAR = Grammar.parse(
+    "walk ### WALK\nNT_1 twice ### NT_1 NT_1\nrun ### WALK\nrun ### WALK WALK"
+)
 LEGAL = TargetGrammar.parse(
     "<s> ::= WALK WALK WALK | WALK WALK | WALK"
 )  # the fallback can say nothing else
@@ -27,13 +29,24 @@ LEGAL = TargetGrammar.parse(
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("models") / "hybrid"
-    small = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=8, layers=1, heads=2))
+    small = ModelSettings(
+        dimension=8, embedded=EncoderSettings(hidden_size=8, layers=1, heads=2)
+    )
     training = TrainingSettings(steps=1, batch_size=2)
     parser = fit_parser(
-        GRAMMAR, EXAMPLES, target_grammar=LEGAL, model=small, training=training, device="cpu"
+        GRAMMAR,
+        EXAMPLES,
+        target_grammar=LEGAL,
+        model=small,
+        training=training,
+        device="cpu",
     )
-    t5 = Seq2seqSettings(longest_target=8, embedded=SmallT5Settings(width=8, layers=1, heads=2))
-    fallback = Seq2seq.train(EXAMPLES, t5, FineTuningSettings(steps=1, batch_size=2), device="cpu")
+    t5 = Seq2seqSettings(
+        longest_target=8, embedded=SmallT5Settings(width=8, layers=1, heads=2)
+    )
+    fallback = Seq2seq.train(
+        EXAMPLES, t5, FineTuningSettings(steps=1, batch_size=2), device="cpu"
+    )
     Hybrid(parser, fallback, Gate(0.99)).save(folder)
     return str(folder)
 
@@ -60,7 +73,8 @@ def test_the_gate_of_the_folder_is_used(model: str) -> None:
 def test_a_file_gives_a_fourth_column(model: str, tmp_path: Path) -> None:
     (tmp_path / "sentences.txt").write_text("walk\nstroll\n")
     rows = [
-        line.split("\t") for line in parsed(model, str(tmp_path / "sentences.txt")).splitlines()
+        line.split("\t")
+        for line in parsed(model, str(tmp_path / "sentences.txt")).splitlines()
     ]
     assert rows[0] == ["walk", "WALK", "1", "grammar"]
     assert [rows[1][0], *rows[1][2:]] == [

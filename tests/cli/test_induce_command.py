@@ -64,7 +64,9 @@ def test_the_grammar_is_the_one_that_induce_finds() -> None:
     assert "NT_1 twice ### NT_1 NT_1" in str(grammar)
     assert not underivable(grammar, EXAMPLES)
     assert result.exit_code == 0
-    assert result.stdout.splitlines()[0].startswith(f"{len(grammar)} rules from 7 examples, ")
+    assert result.stdout.splitlines()[0].startswith(
+        f"{len(grammar)} rules from 7 examples, "
+    )
     assert result.stderr == "wrote grammar.txt\n"
 
 
@@ -82,12 +84,22 @@ def test_the_file_says_how_it_was_made_and_nothing_that_changes() -> None:
     assert comments[1].startswith("# sha256 of the examples: ")
     assert '"terminal_bits": 32.0' in comments[2]
     assert comments[3].startswith(f"# {len(grammar)} rules after ")
-    assert comments[4].endswith(f": {bits[0]:,.2f} for the grammar, {bits[1]:,.2f} for the data")
+    assert comments[4].endswith(
+        f": {bits[0]:,.2f} for the grammar, {bits[1]:,.2f} for the data"
+    )
 
 
 def test_a_preset_chooses_settings_and_none_lifts_a_bound() -> None:
     facts = json.loads(
-        nqg("train.tsv", "-o", "g.txt", *SCAN, "--set", "induction.shortest=none", "--json").stdout
+        nqg(
+            "train.tsv",
+            "-o",
+            "g.txt",
+            *SCAN,
+            "--set",
+            "induction.shortest=none",
+            "--json",
+        ).stdout
     )
     assert facts["settings"]["terminal_bits"] == 32.0
     assert facts["settings"]["shortest"] is None
@@ -98,7 +110,11 @@ def test_json_says_what_was_found() -> None:
         nqg("train.tsv", "-o", "g.txt", *SCAN, "--log", "steps.jsonl", "--json").stdout
     )
     grammar, log = Grammar.read(Path("g.txt")), read_search_log(Path("steps.jsonl"))
-    assert (facts["rules"], facts["examples"], facts["steps"]) == (len(grammar), 7, log[-1].step)
+    assert (facts["rules"], facts["examples"], facts["steps"]) == (
+        len(grammar),
+        7,
+        log[-1].step,
+    )
     assert facts["finished"] is True
     assert facts["grammar_bits"] == log[-1].grammar_bits
     assert facts["seconds"] >= log[-1].seconds
@@ -142,7 +158,11 @@ def gated(lines: int, *words: str, gates: int = 1) -> subprocess.Popen[str]:
     """`nqg induce` in a process of its own, waiting at a gate where it has written so many lines of its log."""
     program = [sys.executable, "-c", GATED, str(lines), str(gates), "induce", *words]
     process = subprocess.Popen(
-        program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        program,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     wait_at_gate(process)
     return process
@@ -161,21 +181,30 @@ def interrupt(process: subprocess.Popen[str]) -> None:
     process.stdin.flush()
 
 
-def test_ctrl_c_stops_after_the_step_and_writes_a_valid_grammar(scan_train: Path) -> None:
+def test_ctrl_c_stops_after_the_step_and_writes_a_valid_grammar(
+    scan_train: Path,
+) -> None:
     words = (str(scan_train), "-o", "g.txt", *QUICK_SCAN)
     process = gated(6, *words, "--log", "steps.jsonl")
     interrupt(process)
     out, err = process.communicate()
     assert process.returncode == STOPPED == 130
-    assert "stopped after step 6: the grammar is valid, but not yet as small as it can be" in err
+    assert (
+        "stopped after step 6: the grammar is valid, but not yet as small as it can be"
+        in err
+    )
     assert "wrote g.txt" in err
     assert ", 6 steps" in out
     assert "after 6 steps, where the search was stopped" in Path("g.txt").read_text()
     assert not underivable(Grammar.read(Path("g.txt")), read_examples(scan_train))
 
 
-def test_a_second_ctrl_c_ends_the_command_at_once_and_keeps_the_log(scan_train: Path) -> None:
-    process = gated(6, str(scan_train), "-o", "g.txt", *QUICK_SCAN, "--log", "steps.jsonl", gates=2)
+def test_a_second_ctrl_c_ends_the_command_at_once_and_keeps_the_log(
+    scan_train: Path,
+) -> None:
+    process = gated(
+        6, str(scan_train), "-o", "g.txt", *QUICK_SCAN, "--log", "steps.jsonl", gates=2
+    )
     interrupt(process)
     wait_at_gate(process)
     process.send_signal(signal.SIGINT)
@@ -186,7 +215,9 @@ def test_a_second_ctrl_c_ends_the_command_at_once_and_keeps_the_log(scan_train: 
     assert len(read_search_log(Path("steps.jsonl"))) == 6
 
 
-def test_the_hash_seed_of_python_does_not_matter(tmp_path: Path, scan_train: Path) -> None:
+def test_the_hash_seed_of_python_does_not_matter(
+    tmp_path: Path, scan_train: Path
+) -> None:
     program = [
         sys.executable,
         "-c",
@@ -198,7 +229,11 @@ def test_the_hash_seed_of_python_does_not_matter(tmp_path: Path, scan_train: Pat
         environment = {**os.environ, "PYTHONHASHSEED": seed}
         words = ["-o", f"{seed}.txt", *QUICK_SCAN, "--set", "induction.sample=3"]
         subprocess.run(
-            [*program, *words], env=environment, cwd=tmp_path, check=True, capture_output=True
+            [*program, *words],
+            env=environment,
+            cwd=tmp_path,
+            check=True,
+            capture_output=True,
         )
     assert Path("1.txt").read_bytes() == Path("2.txt").read_bytes()
 
@@ -207,7 +242,11 @@ def test_the_hash_seed_of_python_does_not_matter(tmp_path: Path, scan_train: Pat
     ("words", "error", "message"),
     [
         (("none.tsv", "-o", "g.txt"), NqgError, "none.tsv: no such file"),
-        (("train.tsv", "-o", "none/g.txt"), NqgError, "none/g.txt: the folder none does not exist"),
+        (
+            ("train.tsv", "-o", "none/g.txt"),
+            NqgError,
+            "none/g.txt: the folder none does not exist",
+        ),
         (
             ("train.tsv", "-o", "."),
             NqgError,
@@ -258,7 +297,10 @@ def test_mistakes_are_said_in_words(
     ("words", "message"),
     [
         (("train.tsv",), "Missing option"),
-        (("train.tsv", "-o", "g", "--set", "training.steps=3"), "is not a setting of induction"),
+        (
+            ("train.tsv", "-o", "g", "--set", "training.steps=3"),
+            "is not a setting of induction",
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

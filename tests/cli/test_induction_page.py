@@ -19,7 +19,9 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
 
 
 def blocks(language: str) -> list[str]:
-    return [text for found, text in BLOCK.findall(PAGE.read_text()) if found == language]
+    return [
+        text for found, text in BLOCK.findall(PAGE.read_text()) if found == language
+    ]
 
 
 def conversations() -> Iterator[tuple[str, str]]:
@@ -37,12 +39,22 @@ def untimed(text: str) -> str:
 def test_every_command_prints_what_the_page_says(tmp_path: Path) -> None:
     for name, text in zip(("train.tsv", "test.tsv"), blocks("text"), strict=True):
         (tmp_path / name).write_text(text)
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
     for command, printed in conversations():
         result = subprocess.run(
-            command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True
+            command,
+            shell=True,
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
         )
-        assert (result.returncode, untimed(result.stdout)) == (0, untimed(printed)), command
+        assert (result.returncode, untimed(result.stdout)) == (0, untimed(printed)), (
+            command
+        )
 
 
 def test_the_python_on_the_page_runs() -> None:
@@ -53,12 +65,16 @@ def test_the_python_on_the_page_runs() -> None:
 
 def test_every_setting_stands_in_the_table_with_its_default() -> None:
     table = PAGE.read_text().split("\n## Settings\n")[1].split("\n## ")[0]
-    shown = dict(re.findall(r"^\| `induction\.(\w+)` \| (\w+) \|", table, flags=re.MULTILINE))
+    shown = dict(
+        re.findall(r"^\| `induction\.(\w+)` \| (\w+) \|", table, flags=re.MULTILINE)
+    )
     words: dict[object, str] = {True: "yes", False: "no", None: "all"}
     settings = InductionSettings()
     for field in fields(settings):
         default = getattr(settings, field.name)
         expected = (
-            words[default] if default is None or isinstance(default, bool) else f"{default:g}"
+            words[default]
+            if default is None or isinstance(default, bool)
+            else f"{default:g}"
         )
         assert shown[field.name] == expected, field.name

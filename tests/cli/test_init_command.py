@@ -30,11 +30,15 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_project_has_examples_settings_and_a_page_that_explains(project: Path) -> None:
+def test_a_project_has_examples_settings_and_a_page_that_explains(
+    project: Path,
+) -> None:
     assert sorted(path.name for path in project.iterdir()) == sorted(STARTER_FILES)
     assert TrainSettings.read(project / "nqg.toml").training.steps == 60
     readme = (project / "README.md").read_text()
-    assert all(command.replace(f"{project}/", "") in readme for command in commands(project))
+    assert all(
+        command.replace(f"{project}/", "") in readme for command in commands(project)
+    )
 
 
 def test_machines_can_read_what_was_written_and_what_to_type(tmp_path: Path) -> None:
@@ -47,7 +51,9 @@ def test_machines_can_read_what_was_written_and_what_to_type(tmp_path: Path) -> 
     }
 
 
-def test_the_commands_that_are_printed_are_ones_that_the_command_line_takes(project: Path) -> None:
+def test_the_commands_that_are_printed_are_ones_that_the_command_line_takes(
+    project: Path,
+) -> None:
     for command in commands(project):
         words = shlex.split(command)
         load_command(words[1]).make_context(words[1], words[2:])
@@ -56,20 +62,28 @@ def test_the_commands_that_are_printed_are_ones_that_the_command_line_takes(proj
 def test_test_sentences_are_new_but_their_words_are_known(project: Path) -> None:
     train, test = (read_examples(project / f"{part}.tsv") for part in ("train", "test"))
     assert (len(train), len(test)) == (150, 60)
-    assert not {example.source for example in train} & {example.source for example in test}
+    assert not {example.source for example in train} & {
+        example.source for example in test
+    }
     text = fit_text(train)
-    known = {word for example in tokenized(train, text) for word in example.source_tokens}
+    known = {
+        word for example in tokenized(train, text) for word in example.source_tokens
+    }
     assert all(set(example.source_tokens) <= known for example in tokenized(test, text))
 
 
 def test_no_pair_occurs_twice_and_no_sentence_has_two_programs(project: Path) -> None:
     pairs = [
-        example for part in ("train", "test") for example in read_examples(project / f"{part}.tsv")
+        example
+        for part in ("train", "test")
+        for example in read_examples(project / f"{part}.tsv")
     ]
     assert len({example.source for example in pairs}) == len(pairs)
 
 
-def test_the_grammar_of_the_starter_project_derives_most_new_sentences(project: Path) -> None:
+def test_the_grammar_of_the_starter_project_derives_most_new_sentences(
+    project: Path,
+) -> None:
     raw = [read_examples(project / f"{part}.tsv") for part in ("train", "test")]
     train, test = (tokenized(examples, fit_text(raw[0])) for examples in raw)
     grammar = induce(train, TrainSettings.read(project / "nqg.toml").induction)
@@ -110,10 +124,14 @@ def test_the_starter_parser_is_sure_of_its_test_sentences_and_not_of_nonsense(
         assert runner.invoke(app, [*words, "--device", "cpu"]).exit_code == 0
     parser = Parser.load(project / "model", "cpu")
     nonsense = (
-        (Path(__file__).parents[1] / "data" / "starter_nonsense.txt").read_text().splitlines()
+        (Path(__file__).parents[1] / "data" / "starter_nonsense.txt")
+        .read_text()
+        .splitlines()
     )
     assert len(nonsense) == 20
-    assert sum((answer.confidence or 0) > 0.5 for answer in parser.answers(nonsense)) <= 3
+    assert (
+        sum((answer.confidence or 0) > 0.5 for answer in parser.answers(nonsense)) <= 3
+    )
     test = read_examples(project / "test.tsv")
     answers = list(parser.answers(example.source for example in test))
     right = [

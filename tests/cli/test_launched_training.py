@@ -33,13 +33,20 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NQG_DATA_CACHE", "cache")
     examples = [
-        example for example in load_dataset("scan").examples if len(example.source_tokens) <= 2
+        example
+        for example in load_dataset("scan").examples
+        if len(example.source_tokens) <= 2
     ][:12]
     write_examples(tmp_path / "train.tsv", examples)
     (tmp_path / "rules.txt").write_text(RULES)
     torch.manual_seed(0)
     sources = [example.source_tokens for example in examples]
-    save_bert(tmp_path / "calm", sources, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    save_bert(
+        tmp_path / "calm",
+        sources,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+    )
     with one_thread():
         yield tmp_path
 
@@ -62,7 +69,10 @@ def test_two_processes_make_the_steps_and_the_weights_of_one(folder: Path) -> No
         "folder": "together",
     }
     one, two = (
-        [json.loads(line) for line in (folder / name / "training.jsonl").read_text().splitlines()]
+        [
+            json.loads(line)
+            for line in (folder / name / "training.jsonl").read_text().splitlines()
+        ]
         for name in ("alone", "together")
     )
     assert [line["step"] for line in two] == list(range(1, 9))

@@ -36,7 +36,10 @@ from nqg.errors import (
     ids=lambda value: type(value).__name__,
 )
 def test_failures_exit_with_1_and_misuse_with_2(
-    error: NqgError, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    error: NqgError,
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     def fails(words: list[str]) -> None:
         raise error
@@ -48,7 +51,9 @@ def test_failures_exit_with_1_and_misuse_with_2(
     assert capsys.readouterr().err == f"error: {error}\n"
 
 
-def test_a_reader_that_went_away_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_that_went_away_is_no_traceback(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     class Closed:
         def close(self) -> None:
             """As stderr's."""
@@ -66,13 +71,21 @@ def test_a_reader_that_went_away_is_no_traceback(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["data", "prepare", "geo"], 2, "error: no dataset 'geo'; did you mean 'geoquery'?"),
+        (
+            ["data", "prepare", "geo"],
+            2,
+            "error: no dataset 'geo'; did you mean 'geoquery'?",
+        ),
         (
             ["evaluate", "test.tsv", "--score", "p.tsv", "--metric", "spyder"],
             2,
             "did you mean 'spider'?",
         ),
-        (["evaluate", "none.tsv", "--score", "none.tsv"], 1, "error: none.tsv: no such file"),
+        (
+            ["evaluate", "none.tsv", "--score", "none.tsv"],
+            1,
+            "error: none.tsv: no such file",
+        ),
         (["evaluate", "none.tsv"], 2, "expected MODEL and TEST, found 1 path"),
         (["--version"], 0, ""),
     ],
@@ -119,14 +132,22 @@ def shell(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def pairs(tmp_path: Path) -> Path:
-    (tmp_path / "pairs.tsv").write_text("walk\tW\nwalk twice\tW W\nrun\tR\nrun twice\tR R\n")
+    (tmp_path / "pairs.tsv").write_text(
+        "walk\tW\nwalk twice\tW W\nrun\tR\nrun twice\tR R\n"
+    )
     return tmp_path
 
 
 @pytest.mark.parametrize(
-    "words", [("-q", "split", "random", "pairs.tsv"), ("split", "random", "pairs.tsv", "--quiet")]
+    "words",
+    [
+        ("-q", "split", "random", "pairs.tsv"),
+        ("split", "random", "pairs.tsv", "--quiet"),
+    ],
 )
-def test_quiet_leaves_results_and_takes_notes_away(words: tuple[str, ...], pairs: Path) -> None:
+def test_quiet_leaves_results_and_takes_notes_away(
+    words: tuple[str, ...], pairs: Path
+) -> None:
     run = shell(pairs, *words)
     assert (run.stdout, run.stderr) == ("3 train, 1 test\n", "")
 
@@ -160,14 +181,22 @@ def test_one_call_is_no_quieter_because_the_last_one_was(tmp_path: Path) -> None
 
 
 def test_the_words_behind_two_dashes_are_left_where_they_are() -> None:
-    assert command.hoisted(["parse", "-v", "--", "m", "-q"]) == ["-v", "parse", "--", "m", "-q"]
+    assert command.hoisted(["parse", "-v", "--", "m", "-q"]) == [
+        "-v",
+        "parse",
+        "--",
+        "m",
+        "-q",
+    ]
 
 
 @pytest.mark.parametrize(
     ("words", "hint"),
     [(["pars"], "'parse'"), (["evalute"], "'evaluate'"), (["data", "lst"], "'list'")],
 )
-def test_a_mistyped_command_is_met_with_the_likely_one(words: list[str], hint: str) -> None:
+def test_a_mistyped_command_is_met_with_the_likely_one(
+    words: list[str], hint: str
+) -> None:
     result = CliRunner().invoke(command.app, words)
     assert result.exit_code == 2
     assert f"Did you mean {hint}?" in result.stderr
@@ -212,7 +241,17 @@ def test_a_failure_of_the_system_is_one_line_too(
 
 
 @pytest.mark.parametrize(
-    "verb", ["check-split", "evaluate", "induce", "init", "show-grammar", "parse", "serve", "train"]
+    "verb",
+    [
+        "check-split",
+        "evaluate",
+        "induce",
+        "init",
+        "show-grammar",
+        "parse",
+        "serve",
+        "train",
+    ],
 )
 def test_a_verb_without_its_arguments_is_misused_and_no_traceback(
     verb: str, tmp_path: Path
@@ -243,9 +282,15 @@ def test_a_verb_without_its_arguments_is_misused_and_no_traceback(
             ["parse", "project", "walk"],
             "project/model?",
         ),
-        (["split", "random", "project"], "project: expected a file of examples, found a folder"),
+        (
+            ["split", "random", "project"],
+            "project: expected a file of examples, found a folder",
+        ),
         (["init", "pairs.tsv"], "already exists"),
-        (["split", "random", "pairs.tsv", "-o", "pairs.tsv"], "cannot be created (File exists)"),
+        (
+            ["split", "random", "pairs.tsv", "-o", "pairs.tsv"],
+            "cannot be created (File exists)",
+        ),
     ],
     ids=lambda words: words[0] if isinstance(words, list) else "",
 )
@@ -259,3 +304,37 @@ def test_a_folder_for_a_file_and_the_other_way_round_are_named(
     assert run.returncode == 1
     assert said in run.stderr
     assert run.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["audit", "train.tsv", "test.tsv"], "`nqg audit` is now `nqg check-split`"),
+        (["verify", "model"], "`nqg verify` is now `nqg check-model`"),
+        (["check-split", "--dataset=pairs.tsv"], "--dataset is now --data"),
+        (
+            ["split", "tmcd", "p.tsv", "--moves", "9"],
+            "--moves is now --set moves=VALUE",
+        ),
+        (["parse", "model", "walk", "--exact"], "--exact is now --no-spell-correction"),
+        (["train", "p.tsv", "--learned", "9"], "is now --set training.learned=VALUE"),
+        (["induce", "pairs.tsv", "--like", "scan"], "--like is now --preset"),
+    ],
+    ids=lambda words: words[0] if isinstance(words, list) else "",
+)
+def test_an_old_name_is_refused_with_the_new_one(
+    words: list[str], message: str
+) -> None:
+    result = CliRunner().invoke(command.app, words)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_every_new_name_of_a_command_is_a_command() -> None:
+    assert set(command.RENAMED_COMMANDS.values()) <= set(command.COMMANDS)
+    assert not set(command.RENAMED_COMMANDS) & set(command.COMMANDS)
+
+
+def test_a_sentence_that_looks_like_an_old_option_is_read_behind_two_dashes() -> None:
+    result = CliRunner().invoke(command.app, ["parse", "nowhere", "--", "--exact"])
+    assert "is now" not in result.stderr

@@ -17,12 +17,17 @@ class FindOptions:
     """Options of a command that searches."""
 
     data: Annotated[Path, argument("DATA", "Where to search.")]
-    output: Annotated[Path | None, option("-o --output", "FILE", "Where to write.")] = None
+    output: Annotated[Path | None, option("-o --output", "FILE", "Where to write.")] = (
+        None
+    )
     as_json: Annotated[bool, option("--json", "", "Print JSON.")] = False
     seconds: Annotated[
-        float | None, option("--seconds", "S", "How long to search.", show_default="0.5")
+        float | None,
+        option("--seconds", "S", "How long to search.", show_default="0.5"),
     ] = None
-    changes: Annotated[list[str], changes_option("search.restarts=3")] = field(default_factory=list)
+    changes: Annotated[list[str], changes_option("search.restarts=3")] = field(
+        default_factory=list
+    )
 
 
 calls: list[FindOptions] = []
@@ -51,7 +56,9 @@ def options_of(*words: str) -> FindOptions:
 
 def test_a_command_gets_its_options_as_one_value() -> None:
     assert options_of("a.tsv") == FindOptions(data=Path("a.tsv"))
-    given = options_of("a.tsv", "-o", "b", "--json", "--seconds", "2", "--set", "name=yours")
+    given = options_of(
+        "a.tsv", "-o", "b", "--json", "--seconds", "2", "--set", "name=yours"
+    )
     assert given == FindOptions(
         data=Path("a.tsv"),
         output=Path("b"),
@@ -64,7 +71,10 @@ def test_a_command_gets_its_options_as_one_value() -> None:
 def test_help_shows_what_an_option_says_and_its_default() -> None:
     page = " ".join(invoked("--help").stdout.replace("│", " ").split())
     assert "--seconds S How long to search. [default: (0.5)]" in page
-    assert "NAME=VALUE Change any setting, as in search.restarts=3; may be repeated." in page
+    assert (
+        "NAME=VALUE Change any setting, as in search.restarts=3; may be repeated."
+        in page
+    )
 
 
 def test_a_missing_argument_is_misuse() -> None:

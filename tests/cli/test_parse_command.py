@@ -49,13 +49,20 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     """An untyped model that reads `and` from left to right, although J W alone is legal."""
-    return trained(tmp_path_factory.mktemp("models") / "mine", replace(MODEL, typed=False))
+    return trained(
+        tmp_path_factory.mktemp("models") / "mine", replace(MODEL, typed=False)
+    )
 
 
 def trained(folder: Path, model: ModelSettings) -> str:
     training = TrainingSettings(steps=60, batch_size=3, warm_up=5, learning_rate=0.02)
     fit_parser(
-        GRAMMAR, EXAMPLES, target_grammar=LEGAL, model=model, training=training, device="cpu"
+        GRAMMAR,
+        EXAMPLES,
+        target_grammar=LEGAL,
+        model=model,
+        training=training,
+        device="cpu",
     ).save(folder)
     return str(folder)
 
@@ -74,12 +81,17 @@ def test_a_sentence_gives_its_program(model: str) -> None:
     [
         ("hop twice", "no derivation: no rule knows 'hop'"),
         ("", "no derivation: the sentence is empty"),
-        ("walk walk", "no derivation: 'walk' and 'walk' are known, but not how to join them"),
+        (
+            "walk walk",
+            "no derivation: 'walk' and 'walk' are known, but not how to join them",
+        ),
         ("walk and jump", "illegal target"),
         ("walk" + " twice" * 20, "too long"),
     ],
 )
-def test_an_abstention_says_why_and_is_no_failure(model: str, sentence: str, reason: str) -> None:
+def test_an_abstention_says_why_and_is_no_failure(
+    model: str, sentence: str, reason: str
+) -> None:
     result = nqg(model, sentence)
     assert (result.stdout, result.exit_code) == (f"abstained: {reason}\n", 0)
 
@@ -96,7 +108,9 @@ def test_a_sentence_without_quotes_is_met_with_the_remedy(model: str) -> None:
     assert 'found 3; put a sentence in quotes: "walk and jump"' in said
 
 
-def test_an_explanation_draws_the_derivation_with_scores_and_marginals(model: str) -> None:
+def test_an_explanation_draws_the_derivation_with_scores_and_marginals(
+    model: str,
+) -> None:
     lines = nqg(model, "walk twice twice", "--explain").stdout.splitlines()
     best = Parser.load(model, "cpu").parse("walk twice twice").reading
     assert best is not None
@@ -108,7 +122,8 @@ def test_an_explanation_draws_the_derivation_with_scores_and_marginals(model: st
     assert lines[0] == "walk twice twice    score     p  rule"
     assert lines[4:] == ["", "W W W W", "probability within the grammar 1", ""]
     assert (
-        nqg(model, "hop", "--explain").stdout == "abstained: no derivation: no rule knows 'hop'\n\n"
+        nqg(model, "hop", "--explain").stdout
+        == "abstained: no derivation: no rule knows 'hop'\n\n"
     )
 
 
@@ -125,7 +140,9 @@ def test_readings_come_with_their_probabilities_best_first(model: str) -> None:
 
 def test_a_file_gives_a_row_for_every_line(model: str) -> None:
     Path("sentences.txt").write_text("walk twice\r\n\nhop\njump and  walk\n")
-    rows = [line.split("\t") for line in nqg(model, "sentences.txt").stdout.splitlines()]
+    rows = [
+        line.split("\t") for line in nqg(model, "sentences.txt").stdout.splitlines()
+    ]
     chance = Parser.load(model, "cpu").parse("jump and walk").probability
     assert rows == [
         ["walk twice", "W W", "1"],
@@ -140,7 +157,9 @@ def test_standard_input_is_read_like_a_file(model: str) -> None:
     Path("sentences.txt").write_bytes(text)
     assert nqg(model, "-", stdin=text).stdout == nqg(model, "sentences.txt").stdout
     assert nqg(model, "-", stdin=b"").stdout == ""
-    with pytest.raises(FormatError, match="<stdin>:2: byte 1 is 0xff, which is not valid UTF-8"):
+    with pytest.raises(
+        FormatError, match="<stdin>:2: byte 1 is 0xff, which is not valid UTF-8"
+    ):
         nqg(model, "-", stdin=b"walk\n\xff\n")
 
 
@@ -198,7 +217,9 @@ def test_a_sentence_may_be_longer_than_names_of_files_can_be(model: str) -> None
 def test_an_error_in_a_stream_comes_after_what_came_before_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"walk\njump\n\xff\nhop")))
+    monkeypatch.setattr(
+        sys, "stdin", io.TextIOWrapper(io.BytesIO(b"walk\njump\n\xff\nhop"))
+    )
     chunks = from_stdin()
     assert next(chunks) == [Sentence("walk"), Sentence("jump")]
     with pytest.raises(FormatError, match="<stdin>:3"):
@@ -217,7 +238,13 @@ def test_how_many_lines_are_read_together_does_not_show(
 
 def test_json_is_one_object_a_line(model: str) -> None:
     result = nqg(
-        model, "-", "--json", "--readings", "1", "--explain", stdin="walk twice\nhöp\n".encode()
+        model,
+        "-",
+        "--json",
+        "--readings",
+        "1",
+        "--explain",
+        stdin="walk twice\nhöp\n".encode(),
     )
     first, second = (json.loads(line) for line in result.stdout.splitlines())
     assert first["target"] == "W W"
@@ -263,7 +290,8 @@ def test_json_is_one_object_a_line(model: str) -> None:
 
 def test_a_file_that_is_not_there_is_not_taken_for_a_sentence(model: str) -> None:
     with pytest.raises(
-        NqgError, match=r"sentnces\.txt: no such file; to parse it as a sentence, pipe it in"
+        NqgError,
+        match=r"sentnces\.txt: no such file; to parse it as a sentence, pipe it in",
     ):
         nqg(model, "sentnces.txt")
 

@@ -54,7 +54,9 @@ BRIEF = (
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with examples and a model."""
     made = tmp_path_factory.mktemp("raw")
-    (made / "train.tsv").write_text("".join(f"{each.source}\t{each.target}\n" for each in GERMAN))
+    (made / "train.tsv").write_text(
+        "".join(f"{each.source}\t{each.target}\n" for each in GERMAN)
+    )
     with one_thread():
         typed("train", str(made / "train.tsv"), "-o", str(made / "model"), *BRIEF)
     return made
@@ -66,7 +68,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("Schalte die Lampe ein.", 'turn_on(device="lamp")'),
         ("schalte die lampe EIN", 'turn_on(device="lamp")'),
         ("Könntest du bitte  die Lampe … nein", None),
-        ("Hallo, schalte bitte die Kaffeemaschine aus!", 'turn_off(device="coffee machine")'),
+        (
+            "Hallo, schalte bitte die Kaffeemaschine aus!",
+            'turn_off(device="coffee machine")',
+        ),
         ("\u200fIst die Musik an ???", 'is_on(device="music")'),
     ],
 )
@@ -77,19 +82,30 @@ def test_sentences_are_understood_as_they_are_typed(
     assert (answer.source, answer.target) == (sentence, program)
     if program:
         assert answer.readings[0].target == program
-        assert answer.source_tokens == answer.reading.derivation.source if answer.reading else False
+        assert (
+            answer.source_tokens == answer.reading.derivation.source
+            if answer.reading
+            else False
+        )
 
 
 def test_the_command_line_prints_what_was_typed_and_raw_programs(folder: Path) -> None:
     (folder / "asked.txt").write_text("Ist die  Heizung an?\nÖffne das Fenster\n")
-    shown = typed("parse", str(folder / "model"), str(folder / "asked.txt")).stdout.splitlines()
+    shown = typed(
+        "parse", str(folder / "model"), str(folder / "asked.txt")
+    ).stdout.splitlines()
     assert shown[0].split("\t")[:2] == ["Ist die Heizung an?", 'is_on(device="heater")']
     assert (
         shown[1]
         == "Öffne das Fenster\t\tabstained: no derivation: no rule knows 'öffne', 'das' and 'fenster'"
     )
-    line = json.loads(typed("parse", str(folder / "model"), "ist die Musik an", "--json").stdout)
-    assert (line["source"], line["target"]) == ("ist die Musik an", 'is_on(device="music")')
+    line = json.loads(
+        typed("parse", str(folder / "model"), "ist die Musik an", "--json").stdout
+    )
+    assert (line["source"], line["target"]) == (
+        "ist die Musik an",
+        'is_on(device="music")',
+    )
     why = typed("parse", str(folder / "model"), "Öffne das Fenster").stdout.strip()
     assert why == "abstained: no derivation: no rule knows 'öffne', 'das' and 'fenster'"
 
@@ -105,7 +121,11 @@ def test_raw_examples_are_evaluated_and_their_errors_explained(folder: Path) -> 
     )
     found = json.loads(
         typed(
-            "evaluate", str(folder / "model"), str(folder / "test.tsv"), "--breakdown", "--json"
+            "evaluate",
+            str(folder / "model"),
+            str(folder / "test.tsv"),
+            "--breakdown",
+            "--json",
         ).stdout
     )
     assert {line["cause"]: line["errors"] for line in found["causes"]} == {
@@ -138,7 +158,10 @@ def test_the_page_and_the_api_take_raw_sentences(folder: Path) -> None:
         ).json()["rows"]
     assert answer["source"] == ["ist", "die", "lampe", "an"]
     assert answer["target"] == answer["best"]["target"] == 'is_on(device="lamp")'
-    assert (row["sentence"], row["target"]) == ("Ist die Lampe an?", 'is_on(device="lamp")')
+    assert (row["sentence"], row["target"]) == (
+        "Ist die Lampe an?",
+        'is_on(device="lamp")',
+    )
 
 
 class Echo:
@@ -146,23 +169,35 @@ class Echo:
 
     def answers(self, sentences: Iterable[str]) -> list[Answer]:
         return [
-            Answer(sentence, f'said ( " {sentence} " )', system="echo") for sentence in sentences
+            Answer(sentence, f'said ( " {sentence} " )', system="echo")
+            for sentence in sentences
         ]
 
 
-def test_a_fallback_is_asked_in_tokens_and_answers_in_raw_programs(folder: Path) -> None:
+def test_a_fallback_is_asked_in_tokens_and_answers_in_raw_programs(
+    folder: Path,
+) -> None:
     parser = Parser.load(folder / "model", "cpu")
-    answer = Hybrid(parser, TokenSystem(Echo(), parser.model.text)).parse("Öffne bitte das Tor!")
-    assert (answer.source, answer.target) == ("Öffne bitte das Tor!", 'said("öffne das tor")')
+    answer = Hybrid(parser, TokenSystem(Echo(), parser.model.text)).parse(
+        "Öffne bitte das Tor!"
+    )
+    assert (answer.source, answer.target) == (
+        "Öffne bitte das Tor!",
+        'said("öffne das tor")',
+    )
 
 
-def test_tokenised_data_gives_the_same_grammar_and_weights_as_ever(tmp_path: Path) -> None:
+def test_tokenised_data_gives_the_same_grammar_and_weights_as_ever(
+    tmp_path: Path,
+) -> None:
     examples = [
         Example("jump", "J"),
         Example("jump twice please", "J ( J )"),
         Example("walk twice", "W ( W )"),
     ]
-    tiny = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=8, layers=1, heads=1))
+    tiny = ModelSettings(
+        dimension=8, embedded=EncoderSettings(hidden_size=8, layers=1, heads=1)
+    )
     training = TrainingSettings(steps=3, batch_size=2)
     grammar = Grammar.parse(
         "jump ### J\nwalk ### W\nNT_1 twice ### NT_1 ( NT_1 )\nNT_1 please ### NT_1"
@@ -170,7 +205,9 @@ def test_tokenised_data_gives_the_same_grammar_and_weights_as_ever(tmp_path: Pat
     text = fit_text(examples)
     assert tokenized(examples, text) == examples
     with one_thread():
-        plain = fit_parser(grammar, examples, model=tiny, training=training, device="cpu")
+        plain = fit_parser(
+            grammar, examples, model=tiny, training=training, device="cpu"
+        )
         fitted = fit_parser(
             grammar, examples, model=tiny, training=training, device="cpu", text=text
         )
@@ -189,10 +226,14 @@ def test_tokenised_data_gives_the_same_grammar_and_weights_as_ever(tmp_path: Pat
 def test_from_python_a_parser_can_be_trained_on_raw_examples() -> None:
     text = fit_text(GERMAN)
     grammar = induce(tokenized(GERMAN, text))
-    tiny = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=8, layers=1, heads=1))
+    tiny = ModelSettings(
+        dimension=8, embedded=EncoderSettings(hidden_size=8, layers=1, heads=1)
+    )
     training = TrainingSettings(steps=3, batch_size=2)
     with one_thread():
-        parser = fit_parser(grammar, GERMAN, model=tiny, training=training, device="cpu", text=text)
+        parser = fit_parser(
+            grammar, GERMAN, model=tiny, training=training, device="cpu", text=text
+        )
     assert parser.parse("IST DIE LAMPE AN?").target == 'is_on(device="lamp")'
     raw = Parser(replace(parser.model, text=Preprocessor()))
     assert raw.parse("ist die lampe an").target == 'is_on ( device = " lamp " )'
@@ -200,8 +241,16 @@ def test_from_python_a_parser_can_be_trained_on_raw_examples() -> None:
 
 def test_settings_and_options_choose_how_text_is_cut(tmp_path: Path) -> None:
     (tmp_path / "train.tsv").write_text("On US lamp\ton(us)\nOn us lamp\ton(usb)\n")
-    (tmp_path / "nqg.toml").write_text('[text]\ncasing = "lower"\npunctuation = "keep"\n')
-    words = ("train", str(tmp_path / "train.tsv"), "--settings", str(tmp_path / "nqg.toml"), *BRIEF)
+    (tmp_path / "nqg.toml").write_text(
+        '[text]\ncasing = "lower"\npunctuation = "keep"\n'
+    )
+    words = (
+        "train",
+        str(tmp_path / "train.tsv"),
+        "--settings",
+        str(tmp_path / "nqg.toml"),
+        *BRIEF,
+    )
     with one_thread():
         typed(
             *words,
@@ -213,7 +262,11 @@ def test_settings_and_options_choose_how_text_is_cut(tmp_path: Path) -> None:
             "text.programs=spaces",
         )
     text = Preprocessor.read(tmp_path / "model" / "text.json")
-    assert (text.sentences.casing, text.sentences.punctuation, text.programs.scheme) == (
+    assert (
+        text.sentences.casing,
+        text.sentences.punctuation,
+        text.programs.scheme,
+    ) == (
         "keep",
         "keep",
         "spaces",
@@ -221,7 +274,10 @@ def test_settings_and_options_choose_how_text_is_cut(tmp_path: Path) -> None:
 
 
 def test_examples_that_share_nothing_are_warned_about(tmp_path: Path) -> None:
-    pairs = [f"{word} {word}{word}\t{word}({number})" for number, word in enumerate("abcdefghijkl")]
+    pairs = [
+        f"{word} {word}{word}\t{word}({number})"
+        for number, word in enumerate("abcdefghijkl")
+    ]
     (tmp_path / "train.tsv").write_text("\n".join(pairs) + "\n")
     with one_thread():
         shown = typed(
@@ -241,7 +297,16 @@ def test_examples_that_share_nothing_are_warned_about(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_cannot_be_is_refused(folder: Path, words: tuple[str, ...], reason: str) -> None:
+def test_what_cannot_be_is_refused(
+    folder: Path, words: tuple[str, ...], reason: str
+) -> None:
     with pytest.raises(NqgError) as error:
-        typed("train", str(folder / "train.tsv"), "-o", str(folder / "other"), *words, *BRIEF)
+        typed(
+            "train",
+            str(folder / "train.tsv"),
+            "-o",
+            str(folder / "other"),
+            *words,
+            *BRIEF,
+        )
     assert reason in str(error.value)

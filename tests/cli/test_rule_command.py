@@ -70,7 +70,9 @@ def _own_folder(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_rule_is_added_used_listed_and_removed() -> None:
-    assert typed("parse", "model", "good night").stdout.startswith("abstained: no derivation")
+    assert typed("parse", "model", "good night").stdout.startswith(
+        "abstained: no derivation"
+    )
     added = typed("rule", "add", "model", NIGHT, DARK)
     assert added.stdout.split("\n") == [
         f"{NIGHT}\tby hand\t<program>",
@@ -79,7 +81,10 @@ def test_a_rule_is_added_used_listed_and_removed() -> None:
         "",
     ]
     assert added.stderr == "wrote model\n"
-    assert typed("parse", "model", "good night").stdout.split("\n")[0] == "off ( hall , lamp )"
+    assert (
+        typed("parse", "model", "good night").stdout.split("\n")[0]
+        == "off ( hall , lamp )"
+    )
     assert typed("check-model", "model").stdout.startswith("model is whole")
     assert "by hand      2" in typed("check-model", "model").stdout
     assert typed("rule", "list", "model").stdout == added.stdout
@@ -96,13 +101,18 @@ def test_all_rules_are_listed_for_people_and_programs() -> None:
     assert lines[3] == "lamp ### lamp\ttrained\t<on_argument_2>"
     assert lines[-2] == "8 rules, 1 of them written by hand"
     found = json.loads(typed("rule", "list", "model", "--json").stdout)
-    assert found == [{"rule": NIGHT, "by_hand": True, "trained": False, "types": ["<program>"]}]
+    assert found == [
+        {"rule": NIGHT, "by_hand": True, "trained": False, "types": ["<program>"]}
+    ]
 
 
 def test_a_file_of_rules_is_added_as_a_whole_or_not_at_all() -> None:
-    Path("mine.txt").write_text(f"# mine\n{NIGHT}\n{DARK}\nbye ### off ( hall , hall )\n")
+    Path("mine.txt").write_text(
+        f"# mine\n{NIGHT}\n{DARK}\nbye ### off ( hall , hall )\n"
+    )
     with pytest.raises(
-        FormatError, match=r"mine.txt:4: rule 'bye ### .*': 'hall' is not a <on_argument_2>"
+        FormatError,
+        match=r"mine.txt:4: rule 'bye ### .*': 'hall' is not a <on_argument_2>",
     ):
         typed("rule", "add", "model", "--file", "mine.txt")
     assert not Path("model/rules.txt").exists()
@@ -114,7 +124,10 @@ def test_a_file_of_rules_is_added_as_a_whole_or_not_at_all() -> None:
 
 
 def test_no_rule_no_file_and_no_model_are_refused() -> None:
-    assert "expected a rule, or a --file with rules" in typed("rule", "add", "model").output
+    assert (
+        "expected a rule, or a --file with rules"
+        in typed("rule", "add", "model").output
+    )
     with pytest.raises(NqgError, match="nowhere: no such folder"):
         typed("rule", "add", "nowhere", NIGHT)
     with pytest.raises(NqgError, match=r"mine.txt: no such file"):
@@ -124,9 +137,17 @@ def test_no_rule_no_file_and_no_model_are_refused() -> None:
 def test_training_again_keeps_the_rules_of_the_model_that_it_replaces() -> None:
     typed("rule", "add", "model", NIGHT)
     with one_thread():
-        again = typed("train", "train.tsv", "-o", "model", "--grammar", "grammar.txt", *BRIEF)
-        assert "model/rules.txt: rules by hand are kept; --rules none drops them" in again.stderr
-        assert typed("parse", "model", "good night").stdout.split("\n")[0] == "off ( hall , lamp )"
+        again = typed(
+            "train", "train.tsv", "-o", "model", "--grammar", "grammar.txt", *BRIEF
+        )
+        assert (
+            "model/rules.txt: rules by hand are kept; --rules none drops them"
+            in again.stderr
+        )
+        assert (
+            typed("parse", "model", "good night").stdout.split("\n")[0]
+            == "off ( hall , lamp )"
+        )
         typed(
             "train",
             "train.tsv",
@@ -141,16 +162,32 @@ def test_training_again_keeps_the_rules_of_the_model_that_it_replaces() -> None:
     assert not Path("model/rules.txt").exists()
 
 
-def test_rules_of_a_file_begin_the_search_and_those_that_no_example_needs_are_kept() -> None:
+def test_rules_of_a_file_begin_the_search_and_those_that_no_example_needs_are_kept() -> (
+    None
+):
     write_examples(
         "steps.tsv",
-        [Example("jump", "J"), Example("jump twice", "J J"), Example("walk twice", "W W")],
+        [
+            Example("jump", "J"),
+            Example("jump twice", "J J"),
+            Example("walk twice", "W W"),
+        ],
     )
     Path("mine.txt").write_text(
         "NT_1 thrice ### NT_1 NT_1 NT_1\nNT_1 twice ### NT_1 NT_1\nstroll ### W\n"
     )
     with one_thread():
-        typed("train", "steps.tsv", "-o", "new", "--preset", "scan", "--rules", "mine.txt", *BRIEF)
+        typed(
+            "train",
+            "steps.tsv",
+            "-o",
+            "new",
+            "--preset",
+            "scan",
+            "--rules",
+            "mine.txt",
+            *BRIEF,
+        )
     parser = Parser.load("new", "cpu")
     assert parser.model.by_hand == Grammar.read("mine.txt").rules
     assert list(map(str, parser.model.untrained_rules)) == [
@@ -172,7 +209,9 @@ def test_a_rule_that_is_illegal_is_refused_before_training() -> None:
 
 def test_a_rule_that_no_program_can_use_is_kept_with_a_warning() -> None:
     Path("mine.txt").write_text("top floor ### attic\n")
-    Path("whole.txt").write_text("".join(f"{each.source} ### {each.target}\n" for each in TRAIN))
+    Path("whole.txt").write_text(
+        "".join(f"{each.source} ### {each.target}\n" for each in TRAIN)
+    )
     with one_thread():
         said = typed(
             "train",
@@ -189,4 +228,6 @@ def test_a_rule_that_no_program_can_use_is_kept_with_a_warning() -> None:
         "rule 'top floor ### attic' is kept, but cannot be used: its target is a <on_argument_1>, which"
         in said
     )
-    assert list(map(str, Parser.load("new", "cpu").model.by_hand)) == ["top floor ### attic"]
+    assert list(map(str, Parser.load("new", "cpu").model.by_hand)) == [
+        "top floor ### attic"
+    ]

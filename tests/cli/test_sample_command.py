@@ -64,7 +64,9 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_pairs_are_printed_as_python_draws_them() -> None:
     result = typed("sample", "rules.txt", "-n", "5", "--set", "depth=3", "--seed", "7")
-    pairs = GrammarSampler(Grammar.parse(RULES), (), SamplingSettings(depth=3)).samples(5, seed=7)
+    pairs = GrammarSampler(Grammar.parse(RULES), (), SamplingSettings(depth=3)).samples(
+        5, seed=7
+    )
     assert result.stdout == "".join(f"{pair.source}\t{pair.target}\n" for pair in pairs)
     assert result.stderr == ""
 
@@ -72,7 +74,9 @@ def test_pairs_are_printed_as_python_draws_them() -> None:
 def test_explored_pairs_are_those_that_python_draws_and_others_than_without() -> None:
     options = ("--data", "train.tsv", "-n", "20")
     result = typed("sample", "rules.txt", *options, "--set", "explore=0.5")
-    pairs = GrammarSampler(Grammar.parse(RULES), TRAIN, SamplingSettings(explore=0.5)).samples(20)
+    pairs = GrammarSampler(
+        Grammar.parse(RULES), TRAIN, SamplingSettings(explore=0.5)
+    ).samples(20)
     assert result.stdout == "".join(f"{pair.source}\t{pair.target}\n" for pair in pairs)
     assert result.stdout != typed("sample", "rules.txt", *options).stdout
 
@@ -93,10 +97,15 @@ def test_a_model_folder_brings_its_own_types() -> None:
     Path("legal.grammar").rename("model/target.grammar")
     lines = typed("sample", "model", "-n", "30").stdout.splitlines()
     assert lines
-    assert all(TargetGrammar.parse(LEGAL).accepts(line.split("\t")[1].split()) for line in lines)
+    assert all(
+        TargetGrammar.parse(LEGAL).accepts(line.split("\t")[1].split())
+        for line in lines
+    )
 
 
-def test_it_says_when_the_grammar_has_fewer_pairs_and_how_well_it_foresees_others() -> None:
+def test_it_says_when_the_grammar_has_fewer_pairs_and_how_well_it_foresees_others() -> (
+    None
+):
     write_examples("other.tsv", [*TRAIN, Example("sing", "sing")])
     result = typed(
         "sample",
@@ -118,12 +127,16 @@ def test_it_says_when_the_grammar_has_fewer_pairs_and_how_well_it_foresees_other
 @pytest.fixture
 def _raw_data() -> None:
     Path("rules.txt").write_text(RAW_RULES)
-    write_examples("raw.tsv", [*RAW, Example("dim the office to 10 percent", "dim(office, 10)")])
+    write_examples(
+        "raw.tsv", [*RAW, Example("dim the office to 10 percent", "dim(office, 10)")]
+    )
 
 
 @pytest.mark.usefixtures("_raw_data")
 def test_pairs_with_values_count_where_rules_read_slots() -> None:
-    result = typed("-v", "sample", "rules.txt", "--data", "raw.tsv", "--dev", "raw.tsv", "-n", "3")
+    result = typed(
+        "-v", "sample", "rules.txt", "--data", "raw.tsv", "--dev", "raw.tsv", "-n", "3"
+    )
     assert "raw.tsv: 4 of 4 pairs derivable" in result.stderr
     assert "raw.tsv: 5 of 5 pairs derivable" in result.stderr
     assert "warning" not in result.stderr
@@ -153,7 +166,8 @@ def test_slots_are_filled_with_values_of_the_data_alike_on_both_sides() -> None:
     assert any(" and " in source for source, _ in pairs)
     for source, target in pairs:
         values, written = (
-            [word for word in side.split() if word.isdigit()] for side in (source, target)
+            [word for word in side.split() if word.isdigit()]
+            for side in (source, target)
         )
         assert values == written
         assert {*values} <= {"10", "40", "18", "21"}
@@ -167,12 +181,16 @@ def test_without_data_there_are_no_values_for_slots() -> None:
 
 
 @pytest.mark.parametrize(
-    ("underivable", "is_warned"), [(2, False), (3, True)], ids=["half", "more than half"]
+    ("underivable", "is_warned"),
+    [(2, False), (3, True)],
+    ids=["half", "more than half"],
 )
 def test_a_warning_says_that_less_than_half_of_the_data_is_derivable(
     underivable: int, is_warned: bool
 ) -> None:
-    others = [Example(f"sing {number}", f"song ( {number} )") for number in range(underivable)]
+    others = [
+        Example(f"sing {number}", f"song ( {number} )") for number in range(underivable)
+    ]
     write_examples("other.tsv", [*TRAIN, *others])
     shown = typed("sample", "rules.txt", "--data", "other.tsv", "-n", "1").stderr
     assert ("warning: other.tsv: 2 of 5 pairs derivable" in shown) == is_warned
@@ -182,10 +200,18 @@ def test_a_warning_says_that_less_than_half_of_the_data_is_derivable(
 @pytest.mark.parametrize(
     ("words", "error", "message"),
     [
-        (("rules.txt", "-o", "pairs.csv"), FormatError, "expected the extension .tsv or .jsonl"),
+        (
+            ("rules.txt", "-o", "pairs.csv"),
+            FormatError,
+            "expected the extension .tsv or .jsonl",
+        ),
         (("none.txt",), NqgError, "none.txt"),
         (("rules.txt", "--set", "smoothing=0"), NqgError, "smoothing is 0"),
-        (("rules.txt", "--set", "explore=1.5"), NqgError, "explore is 1.5; expected 0 to 1"),
+        (
+            ("rules.txt", "--set", "explore=1.5"),
+            NqgError,
+            "explore is 1.5; expected 0 to 1",
+        ),
         (
             ("rules.txt", "--set", "depth=1", "--target-grammar", "legal.grammar"),
             NqgError,

@@ -36,8 +36,14 @@ BRIEF = (
 FALLBACK = (
     "--seq2seq",
     "embedded",
-    *changed("fine_tuning.steps=2", "fine_tuning.batch_size=4", "seq2seq.longest_target=12"),
-    *changed("seq2seq.embedded.width=16", "seq2seq.embedded.layers=1", "seq2seq.embedded.heads=2"),
+    *changed(
+        "fine_tuning.steps=2", "fine_tuning.batch_size=4", "seq2seq.longest_target=12"
+    ),
+    *changed(
+        "seq2seq.embedded.width=16",
+        "seq2seq.embedded.layers=1",
+        "seq2seq.embedded.heads=2",
+    ),
 )
 
 
@@ -84,11 +90,15 @@ def test_the_gate_is_calibrated_on_examples_that_neither_part_saw(kind: str) -> 
 
 
 def test_the_grammar_teaches_the_fallback() -> None:
-    settings = "[augmentation]\nreverse_steps = 2\nrounds = 1\nprograms = 3\nsentences = 1\n"
+    settings = (
+        "[augmentation]\nreverse_steps = 2\nrounds = 1\nprograms = 3\nsentences = 1\n"
+    )
     Path("nqg.toml").write_text(settings)
     result = nqg(*BRIEF, *FALLBACK, "--settings", "nqg.toml", "--augment", "30")
     assert result.exit_code == 0, result.output
-    assert "the fallback also learns from 30 pairs that the grammar knows" in result.stderr
+    assert (
+        "the fallback also learns from 30 pairs that the grammar knows" in result.stderr
+    )
     assert has_fallback("model")
 
 
@@ -108,7 +118,10 @@ def test_an_interrupted_fine_tuning_leaves_no_half_a_model_and_the_same_command_
         patch.setattr(Run, "progress", interrupted)
         result = nqg(*BRIEF, *FALLBACK)
     assert result.exit_code == STOPPED
-    assert "run the same command again to continue with what is in model.training" in result.stderr
+    assert (
+        "run the same command again to continue with what is in model.training"
+        in result.stderr
+    )
     assert not Path("model").exists()
     again = nqg(*BRIEF, *FALLBACK)
     assert again.exit_code == 0
@@ -129,10 +142,15 @@ def test_an_interrupted_fine_tuning_leaves_no_half_a_model_and_the_same_command_
             (*FALLBACK, "--gate", "--set", "confidence.folds=0"),
             "folds is 0; a gate needs 2 or more",
         ),
-        (("--set", "confidence.folds=1"), "folds is 1; expected 2 or more, or 0 for no confidence"),
+        (
+            ("--set", "confidence.folds=1"),
+            "folds is 1; expected 2 or more, or 0 for no confidence",
+        ),
     ],
 )
-def test_misuse_is_told_before_any_work_is_done(words: tuple[str, ...], complaint: str) -> None:
+def test_misuse_is_told_before_any_work_is_done(
+    words: tuple[str, ...], complaint: str
+) -> None:
     result = nqg(*BRIEF, *words)
     assert result.exit_code == 2 or isinstance(result.exception, SettingsError)
     assert complaint in f"{result.stderr} {result.exception}"

@@ -14,7 +14,9 @@ from nqg.paper import load_dataset
 from typed_commands import typed as nqg
 
 EXAMPLES = [
-    example for example in load_dataset("scan").examples if len(example.source_tokens) <= 2
+    example
+    for example in load_dataset("scan").examples
+    if len(example.source_tokens) <= 2
 ][:12]
 SETTINGS = """
 [induction]
@@ -42,7 +44,15 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def trained(*more: str) -> Result:
     return nqg(
-        "train", "train.tsv", "-o", "mine", "--settings", "nqg.toml", "--device", "cpu", *more
+        "train",
+        "train.tsv",
+        "-o",
+        "mine",
+        "--settings",
+        "nqg.toml",
+        "--device",
+        "cpu",
+        *more,
     )
 
 
@@ -52,7 +62,9 @@ def test_a_training_follows_its_settings_file_and_options_win() -> None:
     index = json.loads(Path("mine/nqg.json").read_text())
     assert index["provenance"]["training"]["batch_size"] == 5
     assert index["settings"]["dimension"] == 8
-    assert "NT_1 twice ### NT_1 NT_1" in Path("mine/grammar.txt").read_text()  # repeated targets
+    assert (
+        "NT_1 twice ### NT_1 NT_1" in Path("mine/grammar.txt").read_text()
+    )  # repeated targets
 
 
 def test_an_option_of_a_search_wins_over_its_settings_file() -> None:
@@ -73,7 +85,8 @@ def test_an_option_of_a_search_wins_over_its_settings_file() -> None:
 def test_a_mistake_in_the_settings_file_is_named_before_the_work() -> None:
     Path("nqg.toml").write_text("[training]\nstep = 3\n")
     with pytest.raises(
-        FormatError, match=r"nqg\.toml: no key of \[training\] 'step'; did you mean 'steps'\?"
+        FormatError,
+        match=r"nqg\.toml: no key of \[training\] 'step'; did you mean 'steps'\?",
     ):
         trained()
     assert not Path("mine.training").exists()

@@ -32,12 +32,23 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name, examples in (("train", TRAIN), ("test", TEST)):
         write_examples(tmp_path / f"{name}.tsv", examples)
-    nqg("induce", "train.tsv", "-o", "grammar.txt", "--preset", "scan", "--log", "steps.jsonl")
+    nqg(
+        "induce",
+        "train.tsv",
+        "-o",
+        "grammar.txt",
+        "--preset",
+        "scan",
+        "--log",
+        "steps.jsonl",
+    )
 
 
 def test_a_grammar_alone_is_described_by_its_rules() -> None:
     rules = [
-        line for line in Path("grammar.txt").read_text().splitlines() if not line.startswith("#")
+        line
+        for line in Path("grammar.txt").read_text().splitlines()
+        if not line.startswith("#")
     ]
     assert rules == [
         "NT_1 after NT_2 ### NT_2 NT_1",
@@ -53,7 +64,9 @@ def test_a_grammar_alone_is_described_by_its_rules() -> None:
 
 
 def test_on_its_training_data_it_costs_what_the_file_says() -> None:
-    facts = json.loads(nqg("show-grammar", "grammar.txt", "--data", "train.tsv", "--json").stdout)
+    facts = json.loads(
+        nqg("show-grammar", "grammar.txt", "--data", "train.tsv", "--json").stdout
+    )
     bits = facts["grammar_bits"], facts["data"]["data_bits"]
     written = f"# description length on the examples: {bits[0]:,.2f} for the grammar, {bits[1]:,.2f} for the data"
     assert written in Path("grammar.txt").read_text()
@@ -66,10 +79,13 @@ def test_coverage_of_a_dataset_is_shown_and_what_is_used_on_it() -> None:
     assert " 66.7 % (2)  sources with a derivation" in text
     assert " 33.3 % (1)  examples whose target is among the derivations" in text
     assert (
-        "derivations of a source: 1 in the median, at most 2: jump twice after walk twice" in text
+        "derivations of a source: 1 in the median, at most 2: jump twice after walk twice"
+        in text
     )
     facts = json.loads(
-        nqg("show-grammar", "grammar.txt", "--data", "train.tsv", "--json", "--top", "2").stdout
+        nqg(
+            "show-grammar", "grammar.txt", "--data", "train.tsv", "--json", "--top", "2"
+        ).stdout
     )
     assert facts["data"]["uses"] == [
         {"rule": "NT_1 twice ### NT_1 NT_1", "examples": 3},
@@ -78,16 +94,26 @@ def test_coverage_of_a_dataset_is_shown_and_what_is_used_on_it() -> None:
 
 
 def test_the_price_of_symbols_is_that_of_the_search(tmp_path: Path) -> None:
-    assert json.loads(nqg("show-grammar", "grammar.txt", "--json").stdout)["grammar_bits"] == 199.0
+    assert (
+        json.loads(nqg("show-grammar", "grammar.txt", "--json").stdout)["grammar_bits"]
+        == 199.0
+    )
     rules = [
-        line for line in Path("grammar.txt").read_text().splitlines() if not line.startswith("#")
+        line
+        for line in Path("grammar.txt").read_text().splitlines()
+        if not line.startswith("#")
     ]
     (tmp_path / "bare.txt.gz").write_bytes(gzip.compress("\n".join(rules).encode()))
-    assert json.loads(nqg("show-grammar", "bare.txt.gz", "--json").stdout)["terminal_bits"] == 8.0
+    assert (
+        json.loads(nqg("show-grammar", "bare.txt.gz", "--json").stdout)["terminal_bits"]
+        == 8.0
+    )
 
 
 def test_rules_with_many_non_terminals_can_be_inspected(tmp_path: Path) -> None:
-    (tmp_path / "wide.txt").write_text("NT_1 a NT_2 b NT_3 ### NT_3 NT_2 NT_1\na ### A\n")
+    (tmp_path / "wide.txt").write_text(
+        "NT_1 a NT_2 b NT_3 ### NT_3 NT_2 NT_1\na ### A\n"
+    )
     assert nqg("show-grammar", "wide.txt").stdout.startswith(
         "2 rules: 1 with no non-terminal, 1 with three\n"
     )
@@ -97,7 +123,9 @@ def test_rule_files_of_the_published_implementation_can_be_inspected(
     reference_grammars: Path,
 ) -> None:
     facts = json.loads(
-        nqg("show-grammar", str(reference_grammars / "scan-length.rules.txt"), "--json").stdout
+        nqg(
+            "show-grammar", str(reference_grammars / "scan-length.rules.txt"), "--json"
+        ).stdout
     )
     assert facts["rules"] == sum(facts["rules_by_arity"].values()) > 0
 

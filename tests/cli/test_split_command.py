@@ -39,7 +39,8 @@ RAW = [
     for state in ("on", "off")
 ] + [
     Example(
-        f"{verb} the {device} to {level}", f"{verb}({device}, {level}{', slow=yes' * (level > 20)})"
+        f"{verb} the {device} to {level}",
+        f"{verb}({device}, {level}{', slow=yes' * (level > 20)})",
     )
     for device in ("lamp", "fan", "heater")
     for verb in ("dim", "raise")
@@ -66,11 +67,17 @@ def nqg(*words: str) -> Result:
     ids=["random", "length", "template", "tmcd"],
 )
 def test_every_method_writes_the_split_and_its_parts(words: tuple[str, ...]) -> None:
-    result = nqg(*words, "mine.tsv", "-o", "out", "--test-size", "12", "--dev-size", "6")
+    result = nqg(
+        *words, "mine.tsv", "-o", "out", "--test-size", "12", "--dev-size", "6"
+    )
     split = read_split(Path("out/split.json"), len(EXAMPLES))
     data = read_examples(Path("mine.tsv"))
     parts = split.parts(data)
-    for name, part in (("train", parts.train), ("dev", parts.dev), ("test", parts.test)):
+    for name, part in (
+        ("train", parts.train),
+        ("dev", parts.dev),
+        ("test", parts.test),
+    ):
         assert read_examples(Path(f"out/{name}.tsv")) == part
     assert sorted(split.train + split.dev + split.test) == list(range(len(EXAMPLES)))
     assert (len(split.train), len(split.dev), len(split.test)) == (30, 6, 12)
@@ -93,17 +100,27 @@ def test_the_folder_is_named_after_data_and_method_and_the_format_is_kept() -> N
 
 
 def test_sizes_are_numbers_or_shares() -> None:
-    shares = json.loads(nqg("random", "mine.tsv", "--test-size", "0.5", "--json").stdout)
+    shares = json.loads(
+        nqg("random", "mine.tsv", "--test-size", "0.5", "--json").stdout
+    )
     assert shares["sizes"] == {"train": 24, "test": 24}
-    numbers = json.loads(nqg("random", "mine.tsv", "--train-size", "40", "--json").stdout)
+    numbers = json.loads(
+        nqg("random", "mine.tsv", "--train-size", "40", "--json").stdout
+    )
     assert numbers["sizes"] == {"train": 40, "test": 8}
 
 
 def test_json_says_what_was_made() -> None:
-    facts = json.loads(nqg("tmcd", "mine.tsv", "-o", "out", "--seed", "3", *QUICK, "--json").stdout)
+    facts = json.loads(
+        nqg("tmcd", "mine.tsv", "-o", "out", "--seed", "3", *QUICK, "--json").stdout
+    )
     assert facts["files"] == ["out/train.tsv", "out/test.tsv"]
     made_by = facts["made_by"]
-    assert (made_by["seed"], made_by["language"], made_by["moves"]) == (3, "funql", 3000)
+    assert (made_by["seed"], made_by["language"], made_by["moves"]) == (
+        3,
+        "funql",
+        3000,
+    )
     assert made_by["compound_divergence"] > 0.2
     assert dict(read_split(Path("out/split.json")).made_by) == made_by
     assert len(made_by["data_sha256"]) == 64
@@ -113,7 +130,8 @@ def test_the_same_seed_writes_the_same_bytes() -> None:
     for folder, seed in (("first", "1"), ("again", "1"), ("other", "2")):
         nqg("tmcd", "mine.tsv", "-o", folder, "--seed", seed, *QUICK)
     first, again, other = (
-        Path(folder, "split.json").read_bytes() for folder in ("first", "again", "other")
+        Path(folder, "split.json").read_bytes()
+        for folder in ("first", "again", "other")
     )
     assert first == again
     assert first != other
@@ -147,7 +165,9 @@ def test_a_length_split_can_go_by_target() -> None:
 
 def test_templates_can_be_made_by_a_regular_expression() -> None:
     nqg("template", "mine.tsv", "--test-size", "12", "--blank", "[b-d] [(]")
-    train, test = (read_examples(Path(f"mine-template/{part}.tsv")) for part in ("train", "test"))
+    train, test = (
+        read_examples(Path(f"mine-template/{part}.tsv")) for part in ("train", "test")
+    )
     assert read_split(Path("mine-template/split.json")).made_by["blank"] == "[b-d] [(]"
     blanked = [
         {
@@ -176,15 +196,17 @@ def test_a_chosen_divergence_and_a_bound_are_passed_on() -> None:
 
 
 def test_the_search_of_the_paper_is_an_option() -> None:
-    made_by = json.loads(nqg("tmcd", "mine.tsv", "--set", "method=greedy", "--json").stdout)[
-        "made_by"
-    ]
+    made_by = json.loads(
+        nqg("tmcd", "mine.tsv", "--set", "method=greedy", "--json").stdout
+    )["made_by"]
     assert made_by["search"] == "greedy"
 
 
 def test_a_time_budget_is_an_option() -> None:
     made_by = json.loads(
-        nqg("tmcd", "mine.tsv", "--set", "seconds=0.2", "--set", "moves=1000", "--json").stdout
+        nqg(
+            "tmcd", "mine.tsv", "--set", "seconds=0.2", "--set", "moves=1000", "--json"
+        ).stdout
     )["made_by"]
     assert made_by["seconds"] == 0.2
 
@@ -232,7 +254,11 @@ def test_progress_is_drawn_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -
             SettingsError,
             "'(' is not a regular expression",
         ),
-        (("random", "mine.tsv", "-o", "mine.tsv"), NqgError, "mine.tsv: cannot be created"),
+        (
+            ("random", "mine.tsv", "-o", "mine.tsv"),
+            NqgError,
+            "mine.tsv: cannot be created",
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -248,7 +274,8 @@ def test_the_data_is_never_written_over(tmp_path: Path) -> None:
     (tmp_path / "mine.tsv").rename(tmp_path / "train.tsv")
     before = (tmp_path / "train.tsv").read_bytes()
     with pytest.raises(
-        NqgError, match=r"train\.tsv: a part would overwrite the data; choose another folder"
+        NqgError,
+        match=r"train\.tsv: a part would overwrite the data; choose another folder",
     ):
         nqg("random", "train.tsv", "-o", str(tmp_path))
     assert (tmp_path / "train.tsv").read_bytes() == before
@@ -266,14 +293,19 @@ def test_dots_in_the_name_of_the_data_are_no_extension(tmp_path: Path) -> None:
 
 def test_an_empty_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty.tsv").write_text("")
-    with pytest.raises(FormatError, match=r"empty\.tsv: expected at least one example, found none"):
+    with pytest.raises(
+        FormatError, match=r"empty\.tsv: expected at least one example, found none"
+    ):
         nqg("tmcd", "empty.tsv")
 
 
 def test_a_size_that_is_no_number_is_a_misuse() -> None:
     result = nqg("random", "mine.tsv", "--test-size", "many")
     assert result.exit_code == 2
-    assert "'many' is neither a number of examples nor a share such as 0.25" in result.stderr
+    assert (
+        "'many' is neither a number of examples nor a share such as 0.25"
+        in result.stderr
+    )
 
 
 def test_a_file_in_the_place_of_the_method_is_told_the_methods() -> None:
@@ -286,7 +318,10 @@ def test_a_file_in_the_place_of_the_method_is_told_the_methods() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("random", "mine.tsv", "--by", "target"), "--by: is for length; omit it with random"),
+        (
+            ("random", "mine.tsv", "--by", "target"),
+            "--by: is for length; omit it with random",
+        ),
         (
             ("length", "mine.tsv", "--seed", "0"),
             "--seed: is for random and template and tmcd; omit it with length",
@@ -295,14 +330,18 @@ def test_a_file_in_the_place_of_the_method_is_told_the_methods() -> None:
     ],
     ids=str,
 )
-def test_an_option_of_another_method_is_refused(words: tuple[str, ...], said: str) -> None:
+def test_an_option_of_another_method_is_refused(
+    words: tuple[str, ...], said: str
+) -> None:
     result = nqg(*words)
     assert result.exit_code == 2
     assert said in result.stderr
 
 
 def test_nothing_is_written_when_the_search_fails() -> None:
-    with pytest.raises(NqgError, match=r"no split with a compound divergence of 0\.99 was found"):
+    with pytest.raises(
+        NqgError, match=r"no split with a compound divergence of 0\.99 was found"
+    ):
         nqg("tmcd", "mine.tsv", "-o", "out", "--target-divergence", "0.99", *QUICK)
     assert not Path("out").exists()
 
@@ -316,7 +355,9 @@ def _raw_data() -> None:
 
 def measured(folder: str) -> dict[str, Any]:
     found: list[dict[str, Any]] = json.loads(
-        typed("check-split", f"{folder}/train.tsv", f"{folder}/test.tsv", "--json").stdout
+        typed(
+            "check-split", f"{folder}/train.tsv", f"{folder}/test.tsv", "--json"
+        ).stdout
     )
     return found[0]
 
@@ -327,8 +368,12 @@ def test_the_divergence_of_raw_programs_is_what_an_audit_finds() -> None:
         nqg("tmcd", "raw.tsv", "-o", "out", "--test-size", "8", *QUICK, "--json").stdout
     )["made_by"]
     found = measured("out")
-    assert made_by["compound_divergence"] == pytest.approx(found["compound_divergence"], abs=1e-6)
-    assert made_by["atom_divergence"] == pytest.approx(found["atom_divergence"], abs=1e-6)
+    assert made_by["compound_divergence"] == pytest.approx(
+        found["compound_divergence"], abs=1e-6
+    )
+    assert made_by["atom_divergence"] == pytest.approx(
+        found["atom_divergence"], abs=1e-6
+    )
     assert found["unseen_atom_examples"] == 0
 
 
@@ -343,7 +388,9 @@ def test_no_template_of_raw_programs_is_on_two_sides(seed: str) -> None:
 def test_the_length_of_raw_programs_is_counted_in_tokens() -> None:
     nqg("length", "raw.tsv", "-o", "out", "--by", "target")
     lengths = measured("out")["lengths"]
-    assert max(map(int, lengths["train"]["target"])) <= min(map(int, lengths["test"]["target"]))
+    assert max(map(int, lengths["train"]["target"])) <= min(
+        map(int, lengths["test"]["target"])
+    )
 
 
 @pytest.mark.usefixtures("_raw_data")
@@ -378,8 +425,14 @@ def test_the_published_length_splits_are_reproduced_by_the_command(
     data = real_data / name / "expected_dataset.tsv"
     nqg("length", str(data), "-o", "out", "--train-size", str(len(published.train)))
     ours = read_split(Path("out/split.json"))
-    assert (set(ours.train), set(ours.test)) == (set(published.train), set(published.test))
-    assert read_examples(Path("out/train.tsv")) == published.parts(read_examples(data)).train
+    assert (set(ours.train), set(ours.test)) == (
+        set(published.train),
+        set(published.test),
+    )
+    assert (
+        read_examples(Path("out/train.tsv"))
+        == published.parts(read_examples(data)).train
+    )
 
 
 def test_a_dataset_of_one_template_cannot_be_split_by_template(tmp_path: Path) -> None:
@@ -388,6 +441,7 @@ def test_a_dataset_of_one_template_cannot_be_split_by_template(tmp_path: Path) -
         [Example(f"rivers in m{number}", f"river ( {number} )") for number in range(9)],
     )
     with pytest.raises(
-        SettingsError, match="1 template cannot fill two parts of a split; there must be at least 2"
+        SettingsError,
+        match="1 template cannot fill two parts of a split; there must be at least 2",
     ):
         nqg("template", "same.tsv")

@@ -24,7 +24,10 @@ finally:
 def loaded(folder: Path, *words: str) -> set[str]:
     """The modules that a command has loaded when it ends."""
     run = subprocess.run(
-        [sys.executable, "-c", COUNTED, *words], cwd=folder, capture_output=True, text=True
+        [sys.executable, "-c", COUNTED, *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
     )
     assert run.returncode == 0, run.stderr
     return set((folder / "loaded.txt").read_text().split())
@@ -38,7 +41,9 @@ def own(modules: set[str]) -> list[str]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Examples and rules to train with."""
     made = tmp_path_factory.mktemp("startup")
-    (made / "train.tsv").write_text("".join(f"{each.source}\t{each.target}\n" for each in EXAMPLES))
+    (made / "train.tsv").write_text(
+        "".join(f"{each.source}\t{each.target}\n" for each in EXAMPLES)
+    )
     (made / "rules.txt").write_text(RULES)
     return made
 
@@ -71,10 +76,23 @@ def test_training_loads_at_most_118_modules(trained: set[str]) -> None:
 
 
 @pytest.mark.usefixtures("trained")
-def test_parsing_loads_at_most_70_modules_and_nothing_that_it_does_not_need(folder: Path) -> None:
+def test_parsing_loads_at_most_70_modules_and_nothing_that_it_does_not_need(
+    folder: Path,
+) -> None:
     modules = loaded(folder, "parse", "model", "walk twice", "--device", "cpu")
     assert len(own(modules)) <= 70, own(modules)
     assert (
-        not {"accelerate", "requests", "pooch", "sqlglot", "matplotlib", "fastapi", "ray"} & modules
+        not {
+            "accelerate",
+            "requests",
+            "pooch",
+            "sqlglot",
+            "matplotlib",
+            "fastapi",
+            "ray",
+        }
+        & modules
     )
-    assert not [name for name in modules if name.startswith(("nqg.seq2seq", "nqg.induction"))]
+    assert not [
+        name for name in modules if name.startswith(("nqg.seq2seq", "nqg.induction"))
+    ]

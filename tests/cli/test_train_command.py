@@ -29,7 +29,7 @@ from nqg.evaluation.calibration import GateTrial, fitted_calibrator
 from nqg.induction.settings import InductionSettings
 from nqg.induction.tuning import chosen_settings
 from nqg.model.confidence import Calibrator
-from nqg.pipeline import confidence, train
+from nqg.pipeline import confidence, grammar, train
 from nqg.training.records import TrainingStep
 from nqg.training.trainer import Trainer
 from nqg.types.inference import infer_target_grammar
@@ -46,10 +46,14 @@ def test_a_model_is_trained_saved_and_named() -> None:
     words = (*SIXTY_STEPS, "--dev", "train.tsv", *changed("confidence.folds=2"))
     result = nqg("train.tsv", "-o", "models/mine", *words)
     parser = Parser.load("models/mine", "cpu")
-    assert parser.grammar.rules == induce(EXAMPLES, InductionSettings.named("scan")).rules
+    assert (
+        parser.grammar.rules == induce(EXAMPLES, InductionSettings.named("scan")).rules
+    )
     assert parser.parse("jump twice").target == "I_JUMP I_JUMP"
     first, second, third = result.stdout.splitlines()
-    assert first.startswith(f"60 examples, {len(parser.grammar)} rules, 60 steps, loss ")
+    assert first.startswith(
+        f"60 examples, {len(parser.grammar)} rules, 60 steps, loss "
+    )
     assert (
         second
         == "60 dev examples, best after step 60: accuracy 100.0 %, coverage 100.0 %, precision 100.0 %"
@@ -117,7 +121,9 @@ def test_a_killed_cross_validation_goes_on_with_the_fold_that_was_under_way(
     with monkeypatch.context() as patch:
         patch.setattr(confidence, "fold_trials", interrupted)
         assert nqg(*words, "-o", "killed").exit_code == STOPPED
-    assert sorted(path.name for path in Path("killed.training").glob("fold-*.json")) == [
+    assert sorted(
+        path.name for path in Path("killed.training").glob("fold-*.json")
+    ) == [
         "fold-1.json",
         "fold-2.json",
     ]
@@ -130,20 +136,34 @@ def test_examples_too_much_alike_are_trained_on_without_confidence() -> None:
     Path("train.tsv").write_text("jump\tI_JUMP\njump now\tI_JUMP\n")
     result = nqg("train.tsv", "-o", "mine", "--steps", "2", "--device", "cpu")
     assert result.exit_code == 0
-    assert "no confidence can be learned: 1 template cannot fill two folds" in result.stderr
+    assert (
+        "no confidence can be learned: 1 template cannot fill two folds"
+        in result.stderr
+    )
     assert Parser.load("mine", "cpu").parse("jump").confidence is None
 
 
-def test_every_step_is_a_line_of_the_metrics_and_the_same_command_writes_the_same_bytes() -> None:
+def test_every_step_is_a_line_of_the_metrics_and_the_same_command_writes_the_same_bytes() -> (
+    None
+):
     facts = [
-        json.loads(nqg("train.tsv", "-o", name, *BRIEF, "--json").stdout) for name in ("one", "two")
+        json.loads(nqg("train.tsv", "-o", name, *BRIEF, "--json").stdout)
+        for name in ("one", "two")
     ]
-    lines = [json.loads(line) for line in Path("one/training.jsonl").read_text().splitlines()]
+    lines = [
+        json.loads(line) for line in Path("one/training.jsonl").read_text().splitlines()
+    ]
     assert [line["step"] for line in lines] == list(range(1, 8))
     assert set(lines[0]) == {"step", "loss", "learning_rate"}
-    assert [line["learning_rate"] for line in lines[:2]] == pytest.approx([1e-3 / 16, 2e-3 / 16])
+    assert [line["learning_rate"] for line in lines[:2]] == pytest.approx(
+        [1e-3 / 16, 2e-3 / 16]
+    )
     assert facts[0] == {**facts[1], "folder": "one"}
-    assert (facts[0]["loss"], facts[0]["steps"], facts[0]["rules"]) == (lines[-1]["loss"], 7, 5)
+    assert (facts[0]["loss"], facts[0]["steps"], facts[0]["rules"]) == (
+        lines[-1]["loss"],
+        7,
+        5,
+    )
     assert facts[0]["dev"] is None
     assert files("one") == files("two")
 
@@ -167,9 +187,13 @@ def test_the_target_grammar_becomes_part_of_the_model() -> None:
         "--dev",
         "dev.tsv",
     )
-    write_examples(Path("dev.tsv"), [Example("walk", "I_WALK"), Example("run", "I_RUN")])
+    write_examples(
+        Path("dev.tsv"), [Example("walk", "I_WALK"), Example("run", "I_RUN")]
+    )
     result = nqg("train.tsv", "-o", "mine", *words)
-    assert Parser.load("mine", "cpu").model.target_grammar == TargetGrammar.read("legal.txt")
+    assert Parser.load("mine", "cpu").model.target_grammar == TargetGrammar.read(
+        "legal.txt"
+    )
     assert (
         "2 dev examples, best after step 7: accuracy 50.0 %, coverage 50.0 %, precision 100.0 %"
         in result.stdout
@@ -216,7 +240,10 @@ def killed(moment: str, count: int, *words: str) -> None:
     """`nqg train` in a process of its own, which dies before it makes a step or puts a state in its place."""
     program = [sys.executable, "-c", KILLED, moment, str(count), "train", *words]
     process = subprocess.run(
-        program, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, check=False
+        program,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        check=False,
     )
     assert process.returncode == -signal.SIGKILL, process.stderr
 
@@ -226,8 +253,12 @@ def test_a_training_that_is_killed_twice_ends_with_the_same_bytes() -> None:
     nqg("train.tsv", "-o", "whole", *BRIEF, *TRIALS)
     words = ("train.tsv", "-o", "killed", *BRIEF, *TRIALS, "--set", "run.save_every=2")
     killed("step", 3, *words)
-    assert [path.name for path in Path("killed.training").iterdir()] == ["state.safetensors"]
-    killed("replace", 2, *words)  # it has saved step 4, and is about to put step 6 in its place
+    assert [path.name for path in Path("killed.training").iterdir()] == [
+        "state.safetensors"
+    ]
+    killed(
+        "replace", 2, *words
+    )  # it has saved step 4, and is about to put step 6 in its place
     assert not Path("killed").exists()
     result = nqg(*words)
     first, *_, last = result.stderr.splitlines()
@@ -255,8 +286,19 @@ def stop_after(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Trainer, "_make", interrupted)
 
 
-def test_ctrl_c_keeps_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    words = ("train.tsv", "-o", "mine", "--preset", "scan", "--set", "run.save_every=1", *BRIEF[2:])
+def test_ctrl_c_keeps_the_state_and_the_induced_grammar(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    words = (
+        "train.tsv",
+        "-o",
+        "mine",
+        "--preset",
+        "scan",
+        "--set",
+        "run.save_every=1",
+        *BRIEF[2:],
+    )
     stop_after(2, monkeypatch)
     result = nqg(*words)
     assert result.exit_code == STOPPED
@@ -264,10 +306,15 @@ def test_ctrl_c_keeps_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
         "error: interrupted; run the same command again to continue with what is in mine.training"
         in result.stderr
     )
-    assert [path.name for path in Path("mine.training").iterdir()] == ["state.safetensors"]
-    again = nqg(*words)
+    assert sorted(path.name for path in Path("mine.training").iterdir()) == [
+        "grammar.json",
+        "state.safetensors",
+    ]
+    with monkeypatch.context() as patch:
+        patch.setattr(grammar, "search_grammar", interrupted)  # not again
+        again = nqg(*words)
     continuing = "mine.training/state.safetensors: continuing after step 2"
-    assert again.stderr.splitlines()[1:] == [continuing, "wrote mine"]
+    assert again.stderr.splitlines() == [continuing, "wrote mine"]
     nqg(*words[:2], "whole", *words[3:])
     assert files("mine") == files("whole")
 
@@ -294,13 +341,17 @@ def test_examples_that_are_not_learned_from_are_counted() -> None:
     assert result.stdout.startswith("2 examples (without 1 repeated), 5 rules, ")
     assert "nothing was learned from 1 example: " in result.stderr
     Path("train.tsv").write_text("walk\tI_WALK\n")
-    assert nqg("train.tsv", "-o", "mine", *BRIEF).stdout.startswith("1 example, 5 rules, ")
+    assert nqg("train.tsv", "-o", "mine", *BRIEF).stdout.startswith(
+        "1 example, 5 rules, "
+    )
 
 
 @pytest.mark.parametrize("verb", ["train", "induce", "check-data"])
 def test_a_file_without_examples_is_named(verb: str) -> None:
     Path("empty.tsv").write_text("")
-    with pytest.raises(NqgError, match=r"empty\.tsv: expected at least one example, found none"):
+    with pytest.raises(
+        NqgError, match=r"empty\.tsv: expected at least one example, found none"
+    ):
         typed(verb, "empty.tsv", *(() if verb == "check-data" else ("-o", "mine")))
 
 
@@ -312,7 +363,9 @@ def test_a_grammar_that_was_induced_from_other_examples_is_not_used(
     write_examples(Path("train.tsv"), EXAMPLES[:8])
     result = nqg("train.tsv", "-o", "mine", "--preset", "scan", *BRIEF[2:])
     assert " rules induced from 8 examples\n" in result.stderr
-    assert Grammar.read("mine/grammar.txt") == induce(EXAMPLES[:8], InductionSettings.named("scan"))
+    assert Grammar.read("mine/grammar.txt") == induce(
+        EXAMPLES[:8], InductionSettings.named("scan")
+    )
 
 
 def test_a_model_is_replaced_but_nothing_else_is() -> None:
@@ -323,7 +376,8 @@ def test_a_model_is_replaced_but_nothing_else_is() -> None:
     Path("letters").mkdir()
     Path("letters/mother.txt").write_text("dear mother")
     with pytest.raises(
-        NqgError, match="letters: the folder is not empty and not a model folder; choose"
+        NqgError,
+        match="letters: the folder is not empty and not a model folder; choose",
     ):
         nqg("train.tsv", "-o", "letters", *BRIEF)
     assert Path("letters/mother.txt").read_text() == "dear mother"
@@ -358,7 +412,11 @@ def test_a_terminal_sees_a_bar_with_loss_speed_and_dev_score(
     ("words", "error", "message"),
     [
         (("none.tsv", "-o", "m"), NqgError, "none.tsv: no such file"),
-        (("train.tsv", "-o", "m", "--steps", "0"), SettingsError, "steps is 0; expected 1 or more"),
+        (
+            ("train.tsv", "-o", "m", "--steps", "0"),
+            SettingsError,
+            "steps is 0; expected 1 or more",
+        ),
         (
             ("train.tsv", "-o", "train.tsv"),
             NqgError,
@@ -374,7 +432,11 @@ def test_a_terminal_sees_a_bar_with_loss_speed_and_dev_score(
             FormatError,
             "train.tsv:1: expected 'source ### target'",
         ),
-        (("train.tsv", "-o", "m", "--preset", "scam"), UnknownName, "did you mean 'scan'?"),
+        (
+            ("train.tsv", "-o", "m", "--preset", "scam"),
+            UnknownName,
+            "did you mean 'scan'?",
+        ),
         (
             ("train.tsv", "-o", "m", *BRIEF, "--set", "training.learning_rate=0"),
             NqgError,
@@ -414,7 +476,10 @@ def test_a_gpu_that_is_not_there_is_said_to_be_missing() -> None:
     ("words", "message"),
     [
         (("train.tsv",), "Missing option"),
-        (("train.tsv", "-o", "m", "--device", "tpu"), "'tpu' is neither 'cpu' nor 'cuda'"),
+        (
+            ("train.tsv", "-o", "m", "--device", "tpu"),
+            "'tpu' is neither 'cpu' nor 'cuda'",
+        ),
         (
             ("train.tsv", "-o", "m", "--grammar", "rules.txt", "--preset", "scan"),
             "is for inducing a grammar",
@@ -454,6 +519,14 @@ def test_where_no_held_out_example_was_answered_rightly_it_is_said(
 
     monkeypatch.setattr(train, "fitted_calibrator", found)
     result = nqg(
-        "train.tsv", "-o", "mine", "--preset", "scan", "--steps", "2", "--set", "confidence.folds=2"
+        "train.tsv",
+        "-o",
+        "mine",
+        "--preset",
+        "scan",
+        "--steps",
+        "2",
+        "--set",
+        "confidence.folds=2",
     )
     assert ("none of these was right" in result.stderr) == is_said

@@ -17,7 +17,9 @@ def test_bars_are_drawn_on_terminals_only_and_messages_always(
     monkeypatch: pytest.MonkeyPatch, is_terminal: bool
 ) -> None:
     screen = io.StringIO()
-    console = Console(file=screen, force_terminal=is_terminal, width=100, highlight=False)
+    console = Console(
+        file=screen, force_terminal=is_terminal, width=100, highlight=False
+    )
     for module in (terminal, training_display):
         monkeypatch.setattr(module, "err", console)
     with TrainingDisplay() as display:

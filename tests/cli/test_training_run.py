@@ -26,13 +26,21 @@ def test_dev_scores_are_in_the_metrics_and_the_best_weights_in_the_model() -> No
     swapped = {"I_WALK": "I_RUN", "I_RUN": "I_WALK"}
     write_examples(
         Path("dev.tsv"),
-        [Example(each.source, swapped.get(each.target, "I_X")) for each in EXAMPLES[:9]],
+        [
+            Example(each.source, swapped.get(each.target, "I_X"))
+            for each in EXAMPLES[:9]
+        ],
     )
     Path("rules.txt").write_text(RULES + "walk ### I_RUN\nrun ### I_WALK\n")
     facts = json.loads(
-        nqg("train.tsv", "-o", "mine", *BRIEF, "--steps", "40", *TRIALS, "--json").stdout
+        nqg(
+            "train.tsv", "-o", "mine", *BRIEF, "--steps", "40", *TRIALS, "--json"
+        ).stdout
     )
-    lines = [json.loads(line) for line in Path("mine/training.jsonl").read_text().splitlines()]
+    lines = [
+        json.loads(line)
+        for line in Path("mine/training.jsonl").read_text().splitlines()
+    ]
     tried = {
         line["step"]: (line["dev_exact_match"], -line["dev_loss"])
         for line in lines
@@ -62,7 +70,9 @@ def test_a_loss_that_is_no_number_names_the_last_good_state_and_leaves_it(
     monkeypatch.setattr(
         Trainer,
         "_backward",
-        lambda self, step, share: backward(self, step, share) * (nan if step == 5 else 1),
+        lambda self, step, share: (
+            backward(self, step, share) * (nan if step == 5 else 1)
+        ),
     )
     with pytest.raises(Diverged) as caught:
         nqg("train.tsv", "-o", "mine", *BRIEF, "--set", "run.save_every=2")
@@ -94,7 +104,9 @@ def test_every_setting_of_the_training_can_be_given() -> None:
     assert (kept["steps"], kept["batch_size"]) == (7, 8)
 
 
-def test_the_help_has_panels_and_fits_100_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_help_has_panels_and_fits_100_columns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     shown = nqg("--help").stdout
     for panel in ("Files", "Model", "Fallback"):

@@ -35,9 +35,17 @@ PAIRS = [
     ),
 ]
 GREETINGS = [
-    f"Fly to {city}\tfly(to='{city}')" for city in ("Rome", "Oslo", "New York", "Lima", "Quito")
+    f"Fly to {city}\tfly(to='{city}')"
+    for city in ("Rome", "Oslo", "New York", "Lima", "Quito")
 ]
-QUICK = ("--steps", "40", "--set", "confidence.folds=0", "--set", "training.batch_size=16")
+QUICK = (
+    "--steps",
+    "40",
+    "--set",
+    "confidence.folds=0",
+    "--set",
+    "training.batch_size=16",
+)
 
 
 def trained(folder: Path, lines: list[str], settings: str = "") -> Parser:
@@ -56,7 +64,8 @@ def parser(tmp_path_factory: pytest.TempPathFactory) -> Parser:
 
 def test_numbers_that_training_never_had_are_read(parser: Parser) -> None:
     assert (
-        parser.parse("dim the office lights to 35 percent").target == "dim(room='office', level=35)"
+        parser.parse("dim the office lights to 35 percent").target
+        == "dim(room='office', level=35)"
     )
     assert (
         parser.parse("Set the kitchen to twenty two degrees").target
@@ -102,7 +111,9 @@ def test_words_that_programs_quote_are_free_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["O'Hare", "Rome'", "Rome\\", "'"])
-def test_a_value_that_would_end_its_quotes_is_no_answer(tmp_path: Path, name: str) -> None:
+def test_a_value_that_would_end_its_quotes_is_no_answer(
+    tmp_path: Path, name: str
+) -> None:
     answer = trained(tmp_path, [*PAIRS, *GREETINGS]).parse(f"fly to {name}")
     assert answer.target is None
     assert answer.reason.startswith(
@@ -127,7 +138,11 @@ def test_a_gazetteer_gives_names_their_values(tmp_path: Path) -> None:
     (tmp_path / "cities.tsv").write_text(
         "Rome\tIT-RM\nNYC\tUS-NYC\nBig Apple\tUS-NYC\nOslo\tNO-03\n"
     )
-    lines = ["Fly to Rome\tfly(IT-RM)", "Fly to NYC\tfly(US-NYC)", "Drive to Rome\tdrive(IT-RM)"]
+    lines = [
+        "Fly to Rome\tfly(IT-RM)",
+        "Fly to NYC\tfly(US-NYC)",
+        "Drive to Rome\tdrive(IT-RM)",
+    ]
     parser = trained(tmp_path, lines, '[slots]\ncity = {gazetteer = "cities.tsv"}\n')
     (tmp_path / "cities.tsv").unlink()
     assert parser.parse("drive to the Big Apple").target is None
@@ -140,7 +155,9 @@ def test_slots_can_be_left_to_the_settings(tmp_path: Path) -> None:
     assert parser.parse("dim the office lights to 35 percent").target is None
 
 
-def test_an_answer_with_free_text_is_given_only_where_it_is_probably_right(tmp_path: Path) -> None:
+def test_an_answer_with_free_text_is_given_only_where_it_is_probably_right(
+    tmp_path: Path,
+) -> None:
     parser = trained(tmp_path, [*PAIRS, *GREETINGS])
 
     def answer(
@@ -149,12 +166,16 @@ def test_an_answer_with_free_text_is_given_only_where_it_is_probably_right(tmp_p
         weights = Weights(known=known, new=known, foreign=known)
         calibrator = Calibrator(weights, RulePairs(()), 0, 0, least_confidence=learned)
         sure = Parser(
-            replace(parser.model, calibrator=calibrator), DecodeOptions(least_confidence=least)
+            replace(parser.model, calibrator=calibrator),
+            DecodeOptions(least_confidence=least),
         )
         return next(iter(sure.answers(["fly to San Francisco"])))
 
     assert answer(known=1.0).target == "fly(to='San Francisco')"
-    assert (answer(known=-1.0).target, answer(known=-1.0).reason) == (None, "not sure enough: 27 %")
+    assert (answer(known=-1.0).target, answer(known=-1.0).reason) == (
+        None,
+        "not sure enough: 27 %",
+    )
     assert answer(known=-1.0, least=0.2).confidence == pytest.approx(0.2689, abs=1e-3)
     assert answer(known=-1.0, learned=0.2).confidence == pytest.approx(0.2689, abs=1e-3)
     assert answer(known=1.0, learned=0.8).reason == "not sure enough: 73 %"
@@ -166,9 +187,12 @@ def test_where_there_is_free_text_new_pairs_of_rules_are_not_held_against_a_read
     parser = trained(tmp_path, [*PAIRS, *GREETINGS])
     one = parser.parse("fly to Rome").reading
     assert one is not None
-    calibrator = Calibrator(Weights(), RulePairs.of([one.derivation], parser.grammar.numbers), 0, 0)
+    calibrator = Calibrator(
+        Weights(), RulePairs.of([one.derivation], parser.grammar.numbers), 0, 0
+    )
     knowing = Parser(
-        replace(parser.model, calibrator=calibrator), DecodeOptions(least_confidence=0.0)
+        replace(parser.model, calibrator=calibrator),
+        DecodeOptions(least_confidence=0.0),
     )
     alone = Parser(replace(parser.model, calibrator=None))
     for sentence in ("fly to San Francisco", "fly to San Diego 35"):
@@ -200,10 +224,18 @@ def test_a_rule_by_hand_may_have_a_value_that_training_never_had(
         parser.with_rules(["movie time ### dim(room='office', level=office)"])
     with pytest.raises(FormatError, match="no legal program has 'lock'"):
         parser.with_rules(["lock NT_1 ### lock(NT_1)"])
-    home = trained(tmp_path, [*PAIRS, *GREETINGS]).with_rules(["go home ### fly(to='Santa Fe')"])
+    home = trained(tmp_path, [*PAIRS, *GREETINGS]).with_rules(
+        ["go home ### fly(to='Santa Fe')"]
+    )
     assert home.parse("go home").target == "fly(to='Santa Fe')"
     home.save(tmp_path / "model")
-    again = ["train", str(tmp_path / "train.tsv"), "-o", str(tmp_path / "model"), *QUICK]
+    again = [
+        "train",
+        str(tmp_path / "train.tsv"),
+        "-o",
+        str(tmp_path / "model"),
+        *QUICK,
+    ]
     assert CliRunner().invoke(app, again).exit_code == 0
     assert (
         Parser.load(tmp_path / "model", device="cpu").parse("go home").target
@@ -237,7 +269,9 @@ def test_relative_dates_refer_to_the_day_of_training_of_evaluation_or_of_parsing
     )
     assert f"wake({date.today()})" in printed("parse", model, "wake me today")
     assert '"accuracy": 1.0' in printed("evaluate", model, str(test))
-    assert '"accuracy": 0.0' in printed("evaluate", model, str(test), "--today", "2027-01-01")
+    assert '"accuracy": 0.0' in printed(
+        "evaluate", model, str(test), "--today", "2027-01-01"
+    )
 
 
 @pytest.mark.parametrize("today", ["soon", "2026-02-30"])
@@ -251,15 +285,21 @@ def test_a_day_that_is_none_is_refused(tmp_path: Path, today: str) -> None:
 def test_rules_are_induced_as_in_training(tmp_path: Path) -> None:
     trained(tmp_path, [*PAIRS, *GREETINGS])
     rules = tmp_path / "rules.txt"
-    result = CliRunner().invoke(app, ["induce", str(tmp_path / "train.tsv"), "-o", str(rules)])
+    result = CliRunner().invoke(
+        app, ["induce", str(tmp_path / "train.tsv"), "-o", str(rules)]
+    )
     assert result.exit_code == 0, result.output
     model = (tmp_path / "model" / "grammar.txt").read_text()
-    assert [line for line in rules.read_text().splitlines() if line[0] != "#"] == model.splitlines()
+    assert [
+        line for line in rules.read_text().splitlines() if line[0] != "#"
+    ] == model.splitlines()
     assert "@number ### level = @number" in model
 
 
 def test_a_fallback_may_write_any_value_where_a_slot_is(tmp_path: Path) -> None:
-    (tmp_path / "train.tsv").write_text("".join(f"{line}\n" for line in [*PAIRS, *GREETINGS]))
+    (tmp_path / "train.tsv").write_text(
+        "".join(f"{line}\n" for line in [*PAIRS, *GREETINGS])
+    )
     words = [
         "train",
         str(tmp_path / "train.tsv"),
@@ -269,7 +309,9 @@ def test_a_fallback_may_write_any_value_where_a_slot_is(tmp_path: Path) -> None:
         "--seq2seq",
         "embedded",
     ]
-    tiny = changed("fine_tuning.steps=2", "seq2seq.longest_target=24", "seq2seq.embedded.width=16")
+    tiny = changed(
+        "fine_tuning.steps=2", "seq2seq.longest_target=24", "seq2seq.embedded.width=16"
+    )
     result = CliRunner().invoke(app, [*words, *tiny])
     assert result.exit_code == 0, result.output
     hybrid, model = (

@@ -59,10 +59,14 @@ def test_the_grammar_is_written_and_can_be_read_and_checked() -> None:
 
 
 def test_json_has_the_types_the_coarseness_and_the_grammar() -> None:
-    facts = json.loads(typed("types", "train.tsv", "--coarseness", "all", "--json").stdout)
+    facts = json.loads(
+        typed("types", "train.tsv", "--coarseness", "all", "--json").stdout
+    )
     assert facts["coarseness"] == "all"
     assert facts["held_out_accepted"] == {}
-    assert TargetGrammar.parse(facts["grammar"]).accepts(["on", "(", "lamp", ",", "lamp", ")"])
+    assert TargetGrammar.parse(facts["grammar"]).accepts(
+        ["on", "(", "lamp", ",", "lamp", ")"]
+    )
     assert facts["types"][1] == {
         "type": "on_argument_1",
         "occurrences": 8,
@@ -77,24 +81,40 @@ def test_the_first_rejected_program_is_named_with_its_place() -> None:
     assert result.stdout == (
         f"2 of 4 programs are legal\ntrain.tsv:3: the target grammar rejects 'on ( attic , fan )': {REASON}\n"
     )
-    facts = json.loads(typed("types", "train.tsv", "--check", "hall.grammar", "--json").stdout)
-    first = {"line": 3, "program": "on ( attic , fan )", "legal_tokens": 2, "reason": REASON}
+    facts = json.loads(
+        typed("types", "train.tsv", "--check", "hall.grammar", "--json").stdout
+    )
+    first = {
+        "line": 3,
+        "program": "on ( attic , fan )",
+        "legal_tokens": 2,
+        "reason": REASON,
+    }
     assert facts == {"programs": 4, "rejected": 2, "first": first}
 
 
 def test_funql_has_a_name() -> None:
     write_examples(
         "geo.tsv",
-        [Example("states", "answer ( state )"), Example("m0 size", "answer ( size ( m0 ) )")],
+        [
+            Example("states", "answer ( state )"),
+            Example("m0 size", "answer ( size ( m0 ) )"),
+        ],
     )
-    assert typed("types", "geo.tsv", "--check", "funql").stdout == "2 of 2 programs are legal\n"
+    assert (
+        typed("types", "geo.tsv", "--check", "funql").stdout
+        == "2 of 2 programs are legal\n"
+    )
 
 
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
         (["--coarseness", "fine"], "'fine' is none of half, one-head, keywords, all"),
-        (["--check", "hall.grammar", "-o", "x"], "a grammar that is checked is not inferred"),
+        (
+            ["--check", "hall.grammar", "-o", "x"],
+            "a grammar that is checked is not inferred",
+        ),
     ],
 )
 def test_misuse_is_refused(words: list[str], reason: str) -> None:
@@ -125,7 +145,10 @@ def test_training_with_a_grammar_that_rejects_programs_is_refused() -> None:
 def test_rejected_pairs_can_be_left_out_unless_that_leaves_none() -> None:
     grammar = TargetGrammar.read("hall.grammar")
     path, notes = Path("train.tsv"), list[str]()
-    assert legal_examples(grammar, TRAIN, path, skips_illegal=True, note=notes.append) == TRAIN[:2]
+    assert (
+        legal_examples(grammar, TRAIN, path, skips_illegal=True, note=notes.append)
+        == TRAIN[:2]
+    )
     assert notes[0].endswith("2 of 4 programs are left out")
     assert (
         legal_examples(grammar, TRAIN[:2], path, skips_illegal=False, note=notes.append)
@@ -139,7 +162,11 @@ def test_rejected_pairs_can_be_left_out_unless_that_leaves_none() -> None:
     ("words", "legal", "is_typed"),
     [
         ([], GRAMMAR, True),
-        (["--target-grammar", "inferred", "--set", "model.typed=false"], GRAMMAR, False),
+        (
+            ["--target-grammar", "inferred", "--set", "model.typed=false"],
+            GRAMMAR,
+            False,
+        ),
         (["--target-grammar", "none"], None, True),
         (
             ["--target-grammar", "hall.grammar", "--set", "types.skip_illegal=true"],
@@ -148,7 +175,9 @@ def test_rejected_pairs_can_be_left_out_unless_that_leaves_none() -> None:
         ),
     ],
 )
-def test_a_model_keeps_its_types(words: list[str], legal: str | None, is_typed: bool) -> None:
+def test_a_model_keeps_its_types(
+    words: list[str], legal: str | None, is_typed: bool
+) -> None:
     typed(
         "train",
         "train.tsv",
@@ -164,4 +193,6 @@ def test_a_model_keeps_its_types(words: list[str], legal: str | None, is_typed: 
     )
     written = Path("model/target.grammar")
     assert (written.read_text() if written.exists() else None) == legal
-    assert json.loads(Path("model/nqg.json").read_text())["settings"]["typed"] == is_typed
+    assert (
+        json.loads(Path("model/nqg.json").read_text())["settings"]["typed"] == is_typed
+    )

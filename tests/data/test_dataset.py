@@ -10,7 +10,9 @@ from nqg.data.dataset import Dataset, Split
 from nqg.data.example import Example
 from nqg.errors import FormatError, UnknownName
 
-EXAMPLES = tuple(Example(word, word.upper(), id=word) for word in ("walk", "look", "run", "jump"))
+EXAMPLES = tuple(
+    Example(word, word.upper(), id=word) for word in ("walk", "look", "run", "jump")
+)
 
 
 def never() -> Split:
@@ -44,12 +46,16 @@ def test_the_names_of_splits_are_listed_without_making_any() -> None:
 
 
 def test_an_unknown_split_is_refused_with_the_nearest_name() -> None:
-    with pytest.raises(UnknownName, match="no split of tiny 'halfs'; did you mean 'halves'"):
+    with pytest.raises(
+        UnknownName, match="no split of tiny 'halfs'; did you mean 'halves'"
+    ):
         TINY.split("halfs")
 
 
 def test_a_split_that_does_not_fit_is_refused() -> None:
-    with pytest.raises(FormatError, match="position 9 lies outside a dataset of 4 examples"):
+    with pytest.raises(
+        FormatError, match="position 9 lies outside a dataset of 4 examples"
+    ):
         TINY.split("far")
 
 

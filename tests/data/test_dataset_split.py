@@ -14,7 +14,9 @@ EXAMPLES = [Example(word, word.upper()) for word in ("walk", "look", "run", "jum
 def test_parts_follow_the_order_and_the_repetitions_of_the_split() -> None:
     walk, look, run, jump = EXAMPLES
     split = Split(train=(2, 0, 0), dev=(3,), test=(1,))
-    assert split.parts(EXAMPLES) == Parts(train=[run, walk, walk], dev=[jump], test=[look])
+    assert split.parts(EXAMPLES) == Parts(
+        train=[run, walk, walk], dev=[jump], test=[look]
+    )
 
 
 @pytest.mark.parametrize(
@@ -23,17 +25,22 @@ def test_parts_follow_the_order_and_the_repetitions_of_the_split() -> None:
         pytest.param({"train": (0, 5), "test": (5,)}, id="train and test"),
         pytest.param({"train": (5,), "test": (0,), "dev": (5, 6)}, id="train and dev"),
         pytest.param(
-            {"train": (0,), "test": (9, 5), "dev": (5, 9)}, id="dev and test: the first is named"
+            {"train": (0,), "test": (9, 5), "dev": (5, 9)},
+            id="dev and test: the first is named",
         ),
     ],
 )
 def test_a_position_in_two_parts_is_refused(parts: dict[str, tuple[int, ...]]) -> None:
-    with pytest.raises(FormatError, match="position 5 stands in more than one part of the split"):
+    with pytest.raises(
+        FormatError, match="position 5 stands in more than one part of the split"
+    ):
         Split(**parts)  # type: ignore[arg-type]
 
 
 def test_a_negative_position_is_refused() -> None:
-    with pytest.raises(FormatError, match="position -3 is negative; positions count from 0"):
+    with pytest.raises(
+        FormatError, match="position -3 is negative; positions count from 0"
+    ):
         Split(train=(0, -1), test=(-3,))
 
 
@@ -45,6 +52,7 @@ def test_a_negative_position_is_refused() -> None:
 def test_a_position_outside_the_dataset_is_refused(split: Split) -> None:
     assert split.fitting(5) is split
     with pytest.raises(
-        FormatError, match=r"position 4 lies outside a dataset of 4 examples \(positions 0 to 3\)"
+        FormatError,
+        match=r"position 4 lies outside a dataset of 4 examples \(positions 0 to 3\)",
     ):
         split.parts(EXAMPLES)

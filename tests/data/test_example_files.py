@@ -17,7 +17,9 @@ JUMP = Example("jump twice", "I_JUMP I_JUMP")
 
 
 def sides(excluded: str) -> st.SearchStrategy[str]:
-    characters = st.characters(exclude_characters=f"\0{excluded}", exclude_categories=["Cs"])
+    characters = st.characters(
+        exclude_characters=f"\0{excluded}", exclude_categories=["Cs"]
+    )
     return st.text(characters, min_size=1).filter(lambda text: bool(text.strip()))
 
 
@@ -25,7 +27,9 @@ def example_lists(
     excluded: str, ids: st.SearchStrategy[str | None]
 ) -> st.SearchStrategy[list[Example]]:
     examples = st.builds(Example, sides(excluded), sides(excluded), ids)
-    return st.lists(examples, max_size=4, unique_by=lambda example: example.id or object())
+    return st.lists(
+        examples, max_size=4, unique_by=lambda example: example.id or object()
+    )
 
 
 def fresh(folders: pytest.TempPathFactory, name: str) -> Path:
@@ -53,7 +57,9 @@ def test_examples_survive_a_jsonl_file_with_their_ids(
 
 
 @given(
-    examples=st.lists(st.builds(Example, st.text(), st.text(), st.none() | st.text()), max_size=3)
+    examples=st.lists(
+        st.builds(Example, st.text(), st.text(), st.none() | st.text()), max_size=3
+    )
 )
 @pytest.mark.parametrize("name", ["a.tsv", "a.jsonl"])
 def test_whatever_is_written_can_be_read_back(
@@ -71,14 +77,20 @@ def test_whatever_is_written_can_be_read_back(
 
 def test_white_space_inside_a_sentence_is_kept(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text(" what  is\u00a0it ?\tselect  1 \n")
-    assert read_examples(tmp_path / "a.tsv") == [Example(" what  is\u00a0it ?", "select  1 ")]
+    assert read_examples(tmp_path / "a.tsv") == [
+        Example(" what  is\u00a0it ?", "select  1 ")
+    ]
 
 
-def test_a_tsv_file_drops_ids_and_a_jsonl_file_writes_readable_text(tmp_path: Path) -> None:
+def test_a_tsv_file_drops_ids_and_a_jsonl_file_writes_readable_text(
+    tmp_path: Path,
+) -> None:
     examples = [Example("où ?", "answer", id="7"), JUMP]
     write_examples(tmp_path / "a.tsv", examples)
     write_examples(str(tmp_path / "a.jsonl"), examples)
-    assert (tmp_path / "a.tsv").read_text() == "où ?\tanswer\njump twice\tI_JUMP I_JUMP\n"
+    assert (
+        tmp_path / "a.tsv"
+    ).read_text() == "où ?\tanswer\njump twice\tI_JUMP I_JUMP\n"
     assert (tmp_path / "a.jsonl").read_text() == (
         '{"id": "7", "source": "où ?", "target": "answer"}\n{"source": "jump twice", "target": "I_JUMP I_JUMP"}\n'
     )
@@ -87,11 +99,17 @@ def test_a_tsv_file_drops_ids_and_a_jsonl_file_writes_readable_text(tmp_path: Pa
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        pytest.param(b"jump", "expected 'source<TAB>target', found 1 column", id="one column"),
         pytest.param(
-            b"jump\tI_JUMP\t7", "expected 'source<TAB>target', found 3 columns", id="three columns"
+            b"jump", "expected 'source<TAB>target', found 1 column", id="one column"
         ),
-        pytest.param(b"", "expected 'source<TAB>target', found an empty line", id="empty line"),
+        pytest.param(
+            b"jump\tI_JUMP\t7",
+            "expected 'source<TAB>target', found 3 columns",
+            id="three columns",
+        ),
+        pytest.param(
+            b"", "expected 'source<TAB>target', found an empty line", id="empty line"
+        ),
         pytest.param(b"\tI_JUMP", "the source is empty", id="empty source"),
         pytest.param(b"jump\t  ", "the target is empty", id="blank target"),
         pytest.param(
@@ -102,7 +120,9 @@ def test_a_tsv_file_drops_ids_and_a_jsonl_file_writes_readable_text(tmp_path: Pa
         pytest.param(b"jump\tI_\0JUMP", "byte 8 is NUL, expected text", id="NUL"),
     ],
 )
-def test_a_bad_tsv_line_is_refused_with_its_place(tmp_path: Path, line: bytes, reason: str) -> None:
+def test_a_bad_tsv_line_is_refused_with_its_place(
+    tmp_path: Path, line: bytes, reason: str
+) -> None:
     path = tmp_path / "train.tsv"
     path.write_bytes(b"walk\tI_WALK\n" + line + b"\nrun\tI_RUN\n")
     with pytest.raises(FormatError) as caught:
@@ -114,14 +134,24 @@ def test_a_bad_tsv_line_is_refused_with_its_place(tmp_path: Path, line: bytes, r
     ("line", "reason"),
     [
         pytest.param(
-            '{"source": "jump"', "not valid JSON: Expecting ',' delimiter (column 18)", id="cut off"
+            '{"source": "jump"',
+            "not valid JSON: Expecting ',' delimiter (column 18)",
+            id="cut off",
         ),
         pytest.param("", "not valid JSON: Expecting value (column 1)", id="empty line"),
-        pytest.param("[" * 100_000, "the JSON value is nested too deeply", id="nested too deeply"),
-        pytest.param("9" * 5000, "not usable JSON: Exceeds the limit", id="a giant number"),
-        pytest.param('["jump"]', "expected an object as the example, found ['jump']", id="a list"),
         pytest.param(
-            '{"source": "jump"}', "the key 'target' of the example is missing", id="no target"
+            "[" * 100_000, "the JSON value is nested too deeply", id="nested too deeply"
+        ),
+        pytest.param(
+            "9" * 5000, "not usable JSON: Exceeds the limit", id="a giant number"
+        ),
+        pytest.param(
+            '["jump"]', "expected an object as the example, found ['jump']", id="a list"
+        ),
+        pytest.param(
+            '{"source": "jump"}',
+            "the key 'target' of the example is missing",
+            id="no target",
         ),
         pytest.param(
             '{"source": "a", "target": "b", "Id": "c"}',
@@ -143,9 +173,15 @@ def test_a_bad_tsv_line_is_refused_with_its_place(tmp_path: Path, line: bytes, r
             "expected a string as 'source' of the example",
             id="null",
         ),
-        pytest.param('{"source": "a", "target": NaN}', "NaN is not a JSON value", id="NaN"),
-        pytest.param('{"source": " ", "target": "b"}', "the source is empty", id="blank source"),
-        pytest.param('{"source": "a", "target": "b", "id": ""}', "the id is empty", id="empty id"),
+        pytest.param(
+            '{"source": "a", "target": NaN}', "NaN is not a JSON value", id="NaN"
+        ),
+        pytest.param(
+            '{"source": " ", "target": "b"}', "the source is empty", id="blank source"
+        ),
+        pytest.param(
+            '{"source": "a", "target": "b", "id": ""}', "the id is empty", id="empty id"
+        ),
         pytest.param(
             '{"source": "a\\u0000", "target": "b"}',
             "the source holds U+0000, which is not text",
@@ -163,7 +199,9 @@ def test_a_bad_tsv_line_is_refused_with_its_place(tmp_path: Path, line: bytes, r
         ),
     ],
 )
-def test_a_bad_jsonl_line_is_refused_with_its_place(tmp_path: Path, line: str, reason: str) -> None:
+def test_a_bad_jsonl_line_is_refused_with_its_place(
+    tmp_path: Path, line: str, reason: str
+) -> None:
     path = tmp_path / "train.jsonl"
     path.write_text(f'{{"source": "walk", "target": "I_WALK", "id": "7"}}\n{line}\n')
     with pytest.raises(FormatError) as caught:
@@ -174,7 +212,8 @@ def test_a_bad_jsonl_line_is_refused_with_its_place(tmp_path: Path, line: str, r
 @pytest.mark.parametrize("name", ["train.csv", "train", "train.tsv.zip", "train.gz"])
 def test_an_unknown_extension_is_refused_with_a_hint(tmp_path: Path, name: str) -> None:
     with pytest.raises(
-        FormatError, match=r"expected the extension \.tsv or \.jsonl \(or either with \.gz\), found"
+        FormatError,
+        match=r"expected the extension \.tsv or \.jsonl \(or either with \.gz\), found",
     ):
         read_examples(tmp_path / name)
     with pytest.raises(FormatError, match="rename the file"):
@@ -186,17 +225,25 @@ def test_an_unknown_extension_is_refused_with_a_hint(tmp_path: Path, name: str) 
     ("example", "reason"),
     [
         pytest.param(
-            Example("a\tb", "c"), "the source holds a tab, which a .tsv file cannot keep", id="tab"
+            Example("a\tb", "c"),
+            "the source holds a tab, which a .tsv file cannot keep",
+            id="tab",
         ),
         pytest.param(
             Example("a", "b\nc"),
             "the target holds a line feed, which a .tsv file cannot keep",
             id="lf",
         ),
-        pytest.param(Example("a", "b\r"), "the target holds a carriage return", id="cr"),
-        pytest.param(Example("\ufeffa", "b"), "the source holds a byte order mark", id="bom"),
+        pytest.param(
+            Example("a", "b\r"), "the target holds a carriage return", id="cr"
+        ),
+        pytest.param(
+            Example("\ufeffa", "b"), "the source holds a byte order mark", id="bom"
+        ),
         pytest.param(Example("", "b"), "the source is empty", id="empty"),
-        pytest.param(Example("a", "\0"), "the target holds U+0000, which is not text", id="NUL"),
+        pytest.param(
+            Example("a", "\0"), "the target holds U+0000, which is not text", id="NUL"
+        ),
     ],
 )
 def test_what_a_tsv_file_could_not_give_back_is_not_written(
@@ -221,7 +268,9 @@ def test_repeated_ids_are_refused_where_ids_are_kept_and_harmless_where_they_are
     tmp_path: Path,
 ) -> None:
     twice = [Example("a", "b", id="7"), Example("c", "d", id="7")]
-    with pytest.raises(FormatError, match=r"a\.jsonl:2: the id '7' is already that of line 1"):
+    with pytest.raises(
+        FormatError, match=r"a\.jsonl:2: the id '7' is already that of line 1"
+    ):
         write_examples(tmp_path / "a.jsonl", twice)
     write_examples(tmp_path / "a.tsv", twice)
     assert len(read_examples(tmp_path / "a.tsv")) == 2

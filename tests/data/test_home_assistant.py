@@ -20,13 +20,19 @@ def values(example: Example) -> set[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("language", ["en", "de"])
-def test_every_test_utterance_has_a_value_and_none_that_training_has(language: str) -> None:
-    train, test = (read_examples(FOLDER / language / f"{part}.tsv") for part in ("train", "test"))
+def test_every_test_utterance_has_a_value_and_none_that_training_has(
+    language: str,
+) -> None:
+    train, test = (
+        read_examples(FOLDER / language / f"{part}.tsv") for part in ("train", "test")
+    )
     assert len(train) >= 100
     assert len(test) >= 60
     known = {value for example in train for value in values(example)}
     assert all(values(example) for example in test)
-    assert [(example.source, seen) for example in test if (seen := values(example) & known)] == []
+    assert [
+        (example.source, seen) for example in test if (seen := values(example) & known)
+    ] == []
     assert not {example.source.lower() for example in train} & {
         example.source.lower() for example in test
     }

@@ -59,7 +59,11 @@ def test_the_commands_are_those_of_the_published_file(real_data: Path) -> None:
 
 @pytest.mark.parametrize(
     ("split", "name"),
-    [("length", "length"), ("jump", "addprim_jump"), ("turn-left", "addprim_turn_left")],
+    [
+        ("length", "length"),
+        ("jump", "addprim_jump"),
+        ("turn-left", "addprim_turn_left"),
+    ],
 )
 def test_the_splits_are_the_published_ones_repetitions_included(
     real_data: Path, split: str, name: str
@@ -68,7 +72,9 @@ def test_the_splits_are_the_published_ones_repetitions_included(
     assert Counter(ours.train) == Counter(
         read_scan_file(real_data / f"scan/tasks_train_{name}.txt")
     )
-    assert Counter(ours.test) == Counter(read_scan_file(real_data / f"scan/tasks_test_{name}.txt"))
+    assert Counter(ours.test) == Counter(
+        read_scan_file(real_data / f"scan/tasks_test_{name}.txt")
+    )
 
 
 @pytest.mark.parametrize(
@@ -88,24 +94,35 @@ def test_every_rule_gives_a_split_of_the_known_size(
     split: str, lines: int, distinct: int, test: int
 ) -> None:
     ours = parts(split)
-    assert (len(ours.train), len(set(ours.train)), len(ours.test)) == (lines, distinct, test)
+    assert (len(ours.train), len(set(ours.train)), len(ours.test)) == (
+        lines,
+        distinct,
+        test,
+    )
 
 
 def test_the_bare_primitive_is_a_tenth_of_the_training_lines() -> None:
     commands = Counter(example.source for example in parts("jump").train)
     assert commands["jump"] == 1_467
     assert [command for command in commands if "jump" in command] == ["jump"]
-    assert Counter(example.source for example in parts("turn-left").train)["turn left"] == 2_189
+    assert (
+        Counter(example.source for example in parts("turn-left").train)["turn left"]
+        == 2_189
+    )
 
 
 @pytest.mark.parametrize("split", ["around-right", "opposite-right", "right"])
-def test_a_template_is_tested_with_verbs_that_training_never_saw_in_it(split: str) -> None:
+def test_a_template_is_tested_with_verbs_that_training_never_saw_in_it(
+    split: str,
+) -> None:
     template = split.replace("-", " ")
     verbs = ("walk", "look", "run", "jump")
     for example in parts(split).test:
         assert any(f"{verb} {template}" in example.source for verb in verbs)
     for example in parts(split).train:
-        assert not any(f"{verb} {template}" in example.source for verb in (*verbs, "turn"))
+        assert not any(
+            f"{verb} {template}" in example.source for verb in (*verbs, "turn")
+        )
 
 
 def test_jump_around_right_is_unseen_but_other_verbs_are_seen_around_right() -> None:
@@ -158,9 +175,9 @@ def test_the_order_does_not_depend_on_the_hash_seed() -> None:
 
 def test_mcd1_points_at_the_commands_of_the_published_lines(real_data: Path) -> None:
     published = read_scan_file(real_data / "scan/tasks.txt")
-    ours = mcd_split(EXAMPLES, real_data / "scan/mcd1.json", real_data / "scan/tasks.txt").parts(
-        EXAMPLES
-    )
+    ours = mcd_split(
+        EXAMPLES, real_data / "scan/mcd1.json", real_data / "scan/tasks.txt"
+    ).parts(EXAMPLES)
     assert (len(ours.train), len(ours.dev), len(ours.test)) == (8_365, 1_046, 1_045)
     assert [ours.train[0], ours.dev[0], ours.test[0]] == [
         published[16862],
@@ -187,7 +204,8 @@ def test_files_that_are_not_scan_are_refused_with_the_line(tmp_path: Path) -> No
     indices.write_text('{"trainIdxs": [0], "devIdxs": [], "testIdxs": [3]}')
     tasks.write_text("IN: run OUT: I_RUN\nrun I_RUN\n")
     with pytest.raises(
-        FormatError, match=r"tasks\.txt:2: expected 'IN: command OUT: actions', found 'run I_RUN'"
+        FormatError,
+        match=r"tasks\.txt:2: expected 'IN: command OUT: actions', found 'run I_RUN'",
     ):
         mcd_split(EXAMPLES, indices, tasks)
     tasks.write_text("IN: run OUT: I_RUN\nIN: run OUT: I_WALK\n")
@@ -197,6 +215,7 @@ def test_files_that_are_not_scan_are_refused_with_the_line(tmp_path: Path) -> No
         mcd_split(EXAMPLES, indices, tasks)
     tasks.write_text("IN: run OUT: I_RUN\n")
     with pytest.raises(
-        FormatError, match=r"mcd1\.json: position 3 lies outside a dataset of 1 examples"
+        FormatError,
+        match=r"mcd1\.json: position 3 lies outside a dataset of 1 examples",
     ):
         mcd_split(EXAMPLES, indices, tasks)

@@ -54,7 +54,9 @@ def test_a_split_file_is_plain_json_with_short_lines(split: Split) -> None:
         key for key in ("made_by", "train", "dev", "test") if key != "dev" or split.dev
     ]
     assert all(
-        len(line) <= 100 for line in split_text(split).split("\n") if line.startswith("    ")
+        len(line) <= 100
+        for line in split_text(split).split("\n")
+        if line.startswith("    ")
     )
 
 
@@ -71,13 +73,19 @@ def test_the_published_forms_are_read(tmp_path: Path) -> None:
     [
         pytest.param([1], "expected an object as the split, found [1]", id="a list"),
         pytest.param(
-            {"train": [1]}, "the key 'test' of the split is missing; expected a list", id="no test"
+            {"train": [1]},
+            "the key 'test' of the split is missing; expected a list",
+            id="no test",
         ),
         pytest.param(
-            {"test": [1]}, "the key 'train' of the split is missing; expected a list", id="no train"
+            {"test": [1]},
+            "the key 'train' of the split is missing; expected a list",
+            id="no train",
         ),
         pytest.param(
-            {"trainIdxs": [1]}, "the key 'testIdxs' of the split is missing", id="mcd no test"
+            {"trainIdxs": [1]},
+            "the key 'testIdxs' of the split is missing",
+            id="mcd no test",
         ),
         pytest.param(
             {"trainIdxs": [1], "testIdxs": [1]},
@@ -100,7 +108,9 @@ def test_the_published_forms_are_read(tmp_path: Path) -> None:
             id="float",
         ),
         pytest.param(
-            {"train": [0], "test": ["2"]}, "expected an integer as entry 0 of 'test'", id="string"
+            {"train": [0], "test": ["2"]},
+            "expected an integer as entry 0 of 'test'",
+            id="string",
         ),
         pytest.param(
             {"train": [True], "test": [2]},
@@ -113,7 +123,9 @@ def test_the_published_forms_are_read(tmp_path: Path) -> None:
             id="shared",
         ),
         pytest.param(
-            {"train": [-1], "test": [3]}, "the split: position -1 is negative", id="negative"
+            {"train": [-1], "test": [3]},
+            "the split: position -1 is negative",
+            id="negative",
         ),
         pytest.param(
             {"train": [0], "test": [10]},
@@ -146,7 +158,8 @@ def test_broken_json_is_refused_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "split.json"
     path.write_text('{\n  "train": [0, 1],\n  "test": [2,,3]\n}\n')
     with pytest.raises(
-        FormatError, match=r"split\.json:3: not valid JSON: Expecting value \(column 14\)"
+        FormatError,
+        match=r"split\.json:3: not valid JSON: Expecting value \(column 14\)",
     ):
         read_split(path)
     with pytest.raises(NqgError, match="no such file"):
@@ -154,13 +167,17 @@ def test_broken_json_is_refused_with_its_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [float("nan"), object(), "\ud800", [1]], ids=["NaN", "object", "half", "list"]
+    "value",
+    [float("nan"), object(), "\ud800", [1]],
+    ids=["NaN", "object", "half", "list"],
 )
 def test_a_record_that_json_cannot_hold_is_refused_before_writing(
     tmp_path: Path, value: Any
 ) -> None:
     with pytest.raises(FormatError, match="made_by"):
-        write_split(tmp_path / "split.json", Split((0,), (1,), made_by={"setting": value}))
+        write_split(
+            tmp_path / "split.json", Split((0,), (1,), made_by={"setting": value})
+        )
     assert not list(tmp_path.iterdir())
 
 

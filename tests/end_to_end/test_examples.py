@@ -45,7 +45,10 @@ def test_one_command_does_what_the_page_shows(name: str, tmp_path: Path) -> None
     page = (EXAMPLES / name / "README.md").read_text()
     if name != WITH_CONFIDENCE and not os.environ.get("NQG_REWRITE_GOLDEN"):
         quick = re.sub(
-            r"^\$ nqg train .*", r"\g<0> --set confidence.folds=0", page, flags=re.MULTILINE
+            r"^\$ nqg train .*",
+            r"\g<0> --set confidence.folds=0",
+            page,
+            flags=re.MULTILINE,
         )
         (tmp_path / name / "README.md").write_text(quick)
     printed = Terminal(tmp_path, ExitStack()).typed(f"sh run.sh {name}\n")
@@ -75,11 +78,15 @@ def test_the_gallery_names_every_example_and_its_command() -> None:
     gallery = (EXAMPLES / "README.md").read_text()
     assert re.findall(r"`sh examples/run\.sh (\S+)`", gallery) == list(LEAST)
     assert {
-        path.parent.relative_to(EXAMPLES).as_posix() for path in EXAMPLES.rglob("train.tsv")
+        path.parent.relative_to(EXAMPLES).as_posix()
+        for path in EXAMPLES.rglob("train.tsv")
     } == set(LEAST)
     for name in LEAST:
         assert f"({name}/README.md)" in gallery
-        assert f"`sh examples/run.sh {name}`" in (EXAMPLES / name / "README.md").read_text()
+        assert (
+            f"`sh examples/run.sh {name}`"
+            in (EXAMPLES / name / "README.md").read_text()
+        )
 
 
 def test_values_of_the_shops_test_are_none_of_training() -> None:
@@ -89,11 +96,16 @@ def test_values_of_the_shops_test_are_none_of_training() -> None:
         assert all(f"'{value}'" not in train for value in values)
 
 
-def test_columns_are_slots_where_questions_and_queries_share_their_values(tmp_path: Path) -> None:
+def test_columns_are_slots_where_questions_and_queries_share_their_values(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "shop.db"
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript((SHOP / "shop.sql").read_text())
-    pairs = [(example.source, example.target) for example in read_examples(SHOP / "train.tsv")]
+    pairs = [
+        (example.source, example.target)
+        for example in read_examples(SHOP / "train.tsv")
+    ]
     sql = SqlPrograms.fit(read_database(path), [query for _, query in pairs])
     found = sql.column_slots(path, pairs)
     columns = [
@@ -105,7 +117,9 @@ def test_columns_are_slots_where_questions_and_queries_share_their_values(tmp_pa
         "number",
     ]
     assert list(found) == columns
-    assert sql.column_slots(path, pairs[:2]) == {"products-name": found["products-name"]}
+    assert sql.column_slots(path, pairs[:2]) == {
+        "products-name": found["products-name"]
+    }
     assert sql.column_slots(path, [(source, "SELECT 1") for source, _ in pairs]) == {}
 
 
@@ -126,12 +140,16 @@ def test_the_notebook_shows_what_its_cells_do(monkeypatch: pytest.MonkeyPatch) -
         NOTEBOOK.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n")
 
 
-def run_cell(source: str, names: dict[str, Any], number: int) -> Iterator[dict[str, Any]]:
+def run_cell(
+    source: str, names: dict[str, Any], number: int
+) -> Iterator[dict[str, Any]]:
     body, printed, value = ast.parse(source).body, StringIO(), None
     with redirect_stdout(printed):
         exec(compile(ast.Module(body[:-1], []), NOTEBOOK.name, "exec"), names)
         if isinstance(last := body[-1], ast.Expr):
-            value = eval(compile(ast.Expression(last.value), NOTEBOOK.name, "eval"), names)
+            value = eval(
+                compile(ast.Expression(last.value), NOTEBOOK.name, "eval"), names
+            )
         else:
             exec(compile(ast.Module([last], []), NOTEBOOK.name, "exec"), names)
     if printed.getvalue():
@@ -154,7 +172,9 @@ def run_cell(source: str, names: dict[str, Any], number: int) -> Iterator[dict[s
 
 def words(outputs: list[dict[str, Any]]) -> str:
     """What a reader sees of outputs: of drawings the words, not the places."""
-    data = [output.get("data", {"text/plain": output.get("text")}) for output in outputs]
+    data = [
+        output.get("data", {"text/plain": output.get("text")}) for output in outputs
+    ]
     return "\n".join(
         MARKUP.sub("\n", "".join(each["text/html"]))
         if "text/html" in each

@@ -21,7 +21,15 @@ from conftest import PROJECT
 from nqg.data.example import Example
 from nqg.data.example_files import read_examples, write_examples
 from nqg.data.scan import scan_examples
-from pages import BLOCK, PAGES, QuickTerminal, Terminal, assert_same, conversations, page_name
+from pages import (
+    BLOCK,
+    PAGES,
+    QuickTerminal,
+    Terminal,
+    assert_same,
+    conversations,
+    page_name,
+)
 from typed_commands import one_thread, typed
 
 OWN_TESTS = {
@@ -51,14 +59,19 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.chdir(folder)
         typed("init", "mine")
         write_examples("mine/train.tsv", [*read_examples("mine/train.tsv"), *LOCK])
-        typed("train", "mine/train.tsv", "--settings", "mine/nqg.toml", "-o", "mine/model")
+        typed(
+            "train", "mine/train.tsv", "--settings", "mine/nqg.toml", "-o", "mine/model"
+        )
     shutil.copytree(folder / "mine" / "model", folder / "models" / "mine")
     for part in ("train", "test"):
         shutil.copy(folder / "mine" / f"{part}.tsv", folder)
     test = read_examples(folder / "test.tsv")
     write_examples(
         folder / "t5.tsv",
-        [*test[:40], *(Example(each.source, "is_on(attic.lamp)") for each in test[40:])],
+        [
+            *test[:40],
+            *(Example(each.source, "is_on(attic.lamp)") for each in test[40:]),
+        ],
     )
     shutil.copy(folder / "test.tsv", folder / "big.tsv")
     (folder / "asked.txt").write_text(
@@ -73,12 +86,15 @@ def shop() -> None:
     shutil.copy(PROJECT / "examples" / "shop" / "train.tsv", "pairs.tsv")
     shutil.copy(PROJECT / "examples" / "shop" / "test.tsv", "test.tsv")
     with closing(sqlite3.connect("shop.db")) as connection:
-        connection.executescript((PROJECT / "examples" / "shop" / "shop.sql").read_text())
+        connection.executescript(
+            (PROJECT / "examples" / "shop" / "shop.sql").read_text()
+        )
 
 
 def short_commands() -> None:
     write_examples(
-        "train.tsv", [example for example in scan_examples() if len(example.source_tokens) <= 4]
+        "train.tsv",
+        [example for example in scan_examples() if len(example.source_tokens) <= 4],
     )
 
 
@@ -106,11 +122,16 @@ PREPARED: dict[str, Callable[[], None]] = {
     "page", [page for page in PAGES if page_name(page) not in OWN_TESTS], ids=page_name
 )
 def test_what_a_page_shows_runs(
-    page: Path, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+    page: Path,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     text, folder = page.read_text(), tmp_path / "folder"
     found = [
-        (kind, block) for kind, title, block in BLOCK.findall(text) if not title.startswith("needs")
+        (kind, block)
+        for kind, title, block in BLOCK.findall(text)
+        if not title.startswith("needs")
     ]
     if re.search(
         r"NQG_DATA_MIRROR|data prepare (geo|spider)|load_dataset",
@@ -160,13 +181,17 @@ def run_doctest(block: str, names: dict[str, Any], page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=page_name)
 def test_commands_stand_after_a_prompt_and_targets_of_make_exist(page: Path) -> None:
-    targets = set(re.findall(r"^(\w+):", (PROJECT / "Makefile").read_text(), flags=re.MULTILINE))
+    targets = set(
+        re.findall(r"^(\w+):", (PROJECT / "Makefile").read_text(), flags=re.MULTILINE)
+    )
     for kind, _, block in BLOCK.findall(page.read_text()):
         assert kind != "sh", "a block of commands is `console`, each command after `$ `"
         if kind == "console":
             assert block.startswith("$ ")
-            assert set(re.findall(r"^\$ make (\w+)", block, flags=re.MULTILINE)) <= targets
-        elif kind == "text":
-            assert not re.search(r"^(nqg|python|pip|make) ", block, flags=re.MULTILINE), (
-                f"commands in a text block: {block}"
+            assert (
+                set(re.findall(r"^\$ make (\w+)", block, flags=re.MULTILINE)) <= targets
             )
+        elif kind == "text":
+            assert not re.search(
+                r"^(nqg|python|pip|make) ", block, flags=re.MULTILINE
+            ), f"commands in a text block: {block}"

@@ -34,7 +34,8 @@ def done(page: str, terminal: Terminal) -> str:
         language, _, text = found.groups()
         if language == "console":
             text = "".join(
-                f"$ {command}{terminal.typed(command)}" for command, _ in conversations(text)
+                f"$ {command}{terminal.typed(command)}"
+                for command, _ in conversations(text)
             )
         elif language == "python":
             printed = terminal.run(text)
@@ -61,7 +62,9 @@ def test_the_tutorial_works_as_written_and_prints_what_it_shows(
 
 def test_the_reading_of_a_page_finds_every_command() -> None:
     page = PAGE.read_text()
-    typed = [command for text in blocks(page, "console") for command in COMMAND.findall(text)]
+    typed = [
+        command for text in blocks(page, "console") for command in COMMAND.findall(text)
+    ]
     assert len(typed) == len(re.findall(r"^\$ ", page, flags=re.MULTILINE)) >= 14
     assert next(command for command in typed if "\\\n" in command).count("\n") == 4
 

@@ -31,7 +31,11 @@ from typed_commands import one_thread, typed
 GRAMMAR = Grammar.parse(
     "walk ### W\njump ### J\nNT_1 twice ### NT_1 NT_1\nNT_1 and NT_2 ### NT_1 ; NT_2"
 )
-EXAMPLES = [Example("walk twice", "W W"), Example("walk and jump", "W ; J"), Example("jump", "J")]
+EXAMPLES = [
+    Example("walk twice", "W W"),
+    Example("walk and jump", "W ; J"),
+    Example("jump", "J"),
+]
 LOG = [
     "walk",
     "jump quickly",
@@ -47,13 +51,21 @@ LOG = [
 @pytest.fixture(scope="module")
 def parser() -> Parser:
     model = ModelSettings(
-        dimension=8, embedded=EncoderSettings(hidden_size=8, layers=1, heads=2, longest=16)
+        dimension=8,
+        embedded=EncoderSettings(hidden_size=8, layers=1, heads=2, longest=16),
     )
     training = TrainingSettings(steps=20, warm_up=5, learning_rate=0.02)
-    legal = TargetGrammar.parse("<do> ::= <act> | <do> ; <act>\n<act> ::= W | J | W W | J J")
+    legal = TargetGrammar.parse(
+        "<do> ::= <act> | <do> ; <act>\n<act> ::= W | J | W W | J J"
+    )
     with one_thread():
         return fit_parser(
-            GRAMMAR, EXAMPLES, model=model, training=training, target_grammar=legal, device="cpu"
+            GRAMMAR,
+            EXAMPLES,
+            model=model,
+            training=training,
+            target_grammar=legal,
+            device="cpu",
         )
 
 
@@ -87,14 +99,20 @@ def test_a_sentence_without_a_derivation_comes_with_the_program_of_the_nearest_e
 ) -> None:
     with one_thread():
         swim, then = suggestions(
-            parser, ["swim", "walk then jump"], 2, [*EXAMPLES, Example("run then fly", "R . F")]
+            parser,
+            ["swim", "walk then jump"],
+            2,
+            [*EXAMPLES, Example("run then fly", "R . F")],
         )
     assert (swim.program, swim.guess_of) == (None, None)
     assert (then.program, then.guess_of) == ("W ; J", "walk and jump")
     assert "guess" not in then.why
 
 
-@given(st.lists(st.text("ab ", min_size=1, max_size=6), max_size=5), st.text("abc ", max_size=6))
+@given(
+    st.lists(st.text("ab ", min_size=1, max_size=6), max_size=5),
+    st.text("abc ", max_size=6),
+)
 def test_the_nearest_example_shares_words_and_no_other_shares_more(
     sources: list[str], sentence: str
 ) -> None:
@@ -116,7 +134,8 @@ def test_an_illegal_program_is_something_to_correct(parser: Parser) -> None:
 def test_equal_gaps_have_equal_names(parser: Parser) -> None:
     with one_thread():
         first, second = (
-            novelties(parser.parse(each), parser) for each in ("walk quickly", "jump quickly")
+            novelties(parser.parse(each), parser)
+            for each in ("walk quickly", "jump quickly")
         )
     assert first == second != ()
 
@@ -129,14 +148,19 @@ def test_the_command_reads_its_own_log_and_writes_pairs_to_correct(
     Path("asked.txt").write_text("".join(f"{each}\n" for each in LOG))
     with one_thread():
         typed("parse", "model", "asked.txt", "--log", "log.jsonl")
-        lines = [json.loads(line) for line in Path("log.jsonl").read_text().splitlines()]
+        lines = [
+            json.loads(line) for line in Path("log.jsonl").read_text().splitlines()
+        ]
         assert [line["source"] for line in lines] == LOG
         assert (lines[0]["target"], lines[3]["reason"]) == (
             "W",
             "no derivation: no rule knows 'swim'",
         )
         plain = typed("suggest", "model", "asked.txt", "-n", "3").stdout
-        assert typed("suggest", "model", "log.jsonl", "-n", "3", "-o", "new.tsv").stdout == plain
+        assert (
+            typed("suggest", "model", "log.jsonl", "-n", "3", "-o", "new.tsv").stdout
+            == plain
+        )
         first = [
             "1. jump quickly",
             "no derivation: no rule knows 'quickly'",
@@ -145,14 +169,17 @@ def test_the_command_reads_its_own_log_and_writes_pairs_to_correct(
         assert plain.startswith("\n   ".join([*first, "nearest rule: jump ### J\n"]))
         assert Path("new.tsv").read_text().splitlines()[0] == "jump quickly\tJ\tguess"
         with pytest.raises(
-            FormatError, match=r"new\.tsv:1: expected 'source<TAB>target', found 3 columns"
+            FormatError,
+            match=r"new\.tsv:1: expected 'source<TAB>target', found 3 columns",
         ):
             read_examples("new.tsv")
         Path("known.tsv").write_text(
             "jump quickly\tJ fast\nwalk quickly\tW fast\njump twice quickly\tJ J fast\n"
         )
         rest = json.loads(
-            typed("suggest", "model", "asked.txt", "--data", "known.tsv", "--json").stdout
+            typed(
+                "suggest", "model", "asked.txt", "--data", "known.tsv", "--json"
+            ).stdout
         )
     assert {each["source"] for each in rest} == {"swim", "walk then jump"}
 
@@ -179,17 +206,25 @@ def test_of_a_long_log_only_the_end_is_read(parser: Parser, tmp_path: Path) -> N
     entries = [json.dumps({"source": each}) for each in ("swim", "fly", "walk")]
     log.write_text("\n".join(["not JSON", "{}", *entries]))
     with one_thread():
-        assert {each.source for each in suggested(parser, log, train, 9, most=2)} == {"swim", "fly"}
+        assert {each.source for each in suggested(parser, log, train, 9, most=2)} == {
+            "swim",
+            "fly",
+        }
         with pytest.raises(
-            FormatError, match=r"log\.jsonl:2: expected an object with a 'source', found {}"
+            FormatError,
+            match=r"log\.jsonl:2: expected an object with a 'source', found {}",
         ):
             suggested(parser, log, train, 9, most=3)
 
 
-def test_a_log_of_known_sentences_is_not_read_to_its_start(parser: Parser, tmp_path: Path) -> None:
+def test_a_log_of_known_sentences_is_not_read_to_its_start(
+    parser: Parser, tmp_path: Path
+) -> None:
     log, train = tmp_path / "asked.txt", tmp_path / "train.tsv"
     train.write_text("walk\tW\n")
     log.write_text("swim\n" + "walk\n" * 10)
     with one_thread():
         assert suggested(parser, log, train, 9, most=1) == []
-        assert [each.source for each in suggested(parser, log, train, 9, most=2)] == ["swim"]
+        assert [each.source for each in suggested(parser, log, train, 9, most=2)] == [
+            "swim"
+        ]

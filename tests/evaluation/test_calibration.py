@@ -29,7 +29,9 @@ from nqg.splits.compounds import likely_language
 from strategies import program_examples
 
 EXAMPLES = [
-    Example(f"{word} of m{number} {'please ' * number}", f"answer ( {word} ( m{number} ) )")
+    Example(
+        f"{word} of m{number} {'please ' * number}", f"answer ( {word} ( m{number} ) )"
+    )
     for word in ("size", "area", "capital", "river")
     for number in range(5)
 ]
@@ -49,7 +51,9 @@ class Memory:
 
     def _answer(self, sentence: str) -> Answer:
         target = self.known.get(sentence, self.guess)
-        return Answer(sentence, target, 1.0 if sentence in self.known else self.probability)
+        return Answer(
+            sentence, target, 1.0 if sentence in self.known else self.probability
+        )
 
 
 @pytest.mark.parametrize("kind", HeldOut)
@@ -62,14 +66,18 @@ def test_every_example_is_on_one_side(kind: HeldOut) -> None:
 
 def test_no_template_is_on_both_sides() -> None:
     parts = held_out(EXAMPLES, HeldOut.TEMPLATE).parts(EXAMPLES)
-    kinds = [{example.target_tokens[2] for example in part} for part in (parts.train, parts.test)]
+    kinds = [
+        {example.target_tokens[2] for example in part}
+        for part in (parts.train, parts.test)
+    ]
     assert not kinds[0] & kinds[1]
 
 
 def test_the_longest_are_held_out_by_length() -> None:
     parts = held_out(EXAMPLES, HeldOut.LENGTH, share=4).parts(EXAMPLES)
     shortest, longest = (
-        min(len(each.source_tokens) for each in part) for part in (parts.test, parts.train)
+        min(len(each.source_tokens) for each in part)
+        for part in (parts.test, parts.train)
     )
     assert shortest > longest
 
@@ -97,7 +105,9 @@ def test_every_different_example_is_held_out_in_one_fold(
         else different
     )
     if len(groups) < 2:
-        with pytest.raises(SettingsError, match=r"1 (template|example) cannot fill two folds"):
+        with pytest.raises(
+            SettingsError, match=r"1 (template|example) cannot fill two folds"
+        ):
             folds(examples, kind, count, seed=seed)
         return
     splits = folds(examples, kind, count, seed=seed)
@@ -105,11 +115,15 @@ def test_every_different_example_is_held_out_in_one_fold(
     assert sorted(position for split in splits for position in split.test) == list(
         range(len(different))
     )
-    assert all(sorted(split.train + split.test) == list(range(len(different))) for split in splits)
+    assert all(
+        sorted(split.train + split.test) == list(range(len(different)))
+        for split in splits
+    )
     for split in splits if kind is HeldOut.TEMPLATE else ():
         parts = split.parts(different)
         rest, out = (
-            {template(example.target) for example in part} for part in (parts.train, parts.test)
+            {template(example.target) for example in part}
+            for part in (parts.train, parts.test)
         )
         assert not rest & out
 
@@ -139,10 +153,18 @@ def test_where_the_fallback_is_silent_handing_over_changes_nothing() -> None:
     ]
 
 
-def test_what_a_parser_knows_of_pairs_does_not_depend_on_how_often_an_example_is_repeated() -> None:
-    examples = [Example("jump", "J"), Example("jump twice", "J J"), Example("walk", "W")]
+def test_what_a_parser_knows_of_pairs_does_not_depend_on_how_often_an_example_is_repeated() -> (
+    None
+):
+    examples = [
+        Example("jump", "J"),
+        Example("jump twice", "J J"),
+        Example("walk", "W"),
+    ]
     grammar = Grammar.parse("NT_1 twice ### NT_1 NT_1\njump ### J\nwalk ### W")
-    parser = fit_parser(grammar, examples, training=TrainingSettings(steps=1), device="cpu")
+    parser = fit_parser(
+        grammar, examples, training=TrainingSettings(steps=1), device="cpu"
+    )
     once, often = (
         RulePairs.of(
             right_derivations(parser, [*examples[:2], *examples[2:] * times]),
@@ -154,9 +176,13 @@ def test_what_a_parser_knows_of_pairs_does_not_depend_on_how_often_an_example_is
     assert once.rows == ((-1, 0, 0, 1), (-1, 0, 1, 1), (-1, 0, 2, 1), (0, 0, 1, 1))
 
 
-def test_rules_that_the_other_examples_do_not_need_could_not_have_been_learned() -> None:
+def test_rules_that_the_other_examples_do_not_need_could_not_have_been_learned() -> (
+    None
+):
     grammar = Grammar.parse("NT_1 twice ### NT_1 NT_1\njump ### J\nwalk ### W")
-    assert list(used_rules(grammar, [Example("jump twice", "J J")])) == list(grammar)[:2]
+    assert (
+        list(used_rules(grammar, [Example("jump twice", "J J")])) == list(grammar)[:2]
+    )
 
 
 def trial(probability: float, *, is_right: bool) -> GateTrial:

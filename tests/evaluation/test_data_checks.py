@@ -25,7 +25,8 @@ HOME = PROJECT / "examples" / "home_assistant" / "en" / "train.tsv"
 
 def kinds(examples: list[Example]) -> list[tuple[int, str]]:
     return [
-        (flaw.line, flaw.kind) for flaw in flaws(examples, tokenized(examples, fit_text(examples)))
+        (flaw.line, flaw.kind)
+        for flaw in flaws(examples, tokenized(examples, fit_text(examples)))
     ]
 
 
@@ -50,16 +51,22 @@ def test_a_real_file_has_no_faults() -> None:
 
 
 @given(st.lists(st.sampled_from(["(", ")", "[", "]", "{", "}", "a", "b"]), max_size=10))
-def test_brackets_are_balanced_where_crossing_them_out_leaves_none(program: list[str]) -> None:
+def test_brackets_are_balanced_where_crossing_them_out_leaves_none(
+    program: list[str],
+) -> None:
     left = "".join(token for token in program if token not in "ab")
-    while (shorter := left.replace("()", "").replace("[]", "").replace("{}", "")) != left:
+    while (
+        shorter := left.replace("()", "").replace("[]", "").replace("{}", "")
+    ) != left:
         left = shorter
     assert bool(bracket_error(program, CODE_QUOTES)) == bool(left)
 
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from(["x", "y", "x z"]), st.sampled_from(["p", "q", "p ( q )"])),
+        st.tuples(
+            st.sampled_from(["x", "y", "x z"]), st.sampled_from(["p", "q", "p ( q )"])
+        ),
         max_size=8,
     )
 )
@@ -80,13 +87,19 @@ def test_singletons_are_those_of_one_pair_and_no_values() -> None:
     text = fit_text(raw)
     thin = singletons(raw, text)
     assert "brightness" in thin["words"]
-    assert not any(word.startswith("@") or any(map(str.isdigit, word)) for word in thin["words"])
+    assert not any(
+        word.startswith("@") or any(map(str.isdigit, word)) for word in thin["words"]
+    )
     assert thin["templates"]["stop_timer ( )"] == 24
 
 
-@given(st.lists(st.sampled_from(["on a", "off a", "on b", "on"]), min_size=1, max_size=6))
+@given(
+    st.lists(st.sampled_from(["on a", "off a", "on b", "on"]), min_size=1, max_size=6)
+)
 def test_a_thin_word_is_one_that_a_single_pair_has(sentences: list[str]) -> None:
-    thin = singletons([Example(each, "P") for each in sentences], Preprocessor())["words"]
+    thin = singletons([Example(each, "P") for each in sentences], Preprocessor())[
+        "words"
+    ]
     counts = Counter(word for each in set(sentences) for word in each.split())
     first = {
         word: next(n for n, each in enumerate(sentences, 1) if word in each.split())
@@ -111,7 +124,9 @@ def test_what_a_grammar_of_the_others_derives_is_expected() -> None:
 
 def test_the_command_prints_faults_and_fails(tmp_path: Path) -> None:
     path = tmp_path / "train.tsv"
-    write_examples(path, [*read_examples(HOME)[:12], Example("cancel the alarm", "stop_timer()")])
+    write_examples(
+        path, [*read_examples(HOME)[:12], Example("cancel the alarm", "stop_timer()")]
+    )
     result = typed("check-data", str(path), "--folds", "0")
     assert result.exit_code == 1
     assert (

@@ -67,12 +67,16 @@ def explained(
 
 def finding(source: str, gold: str, answer: Answer) -> Finding:
     """The one finding about an example that SCAN's grammar was asked."""
-    (found,) = explained([row(Example(source, gold), answer)], train=TRAIN, grammar=SCAN).findings
+    (found,) = explained(
+        [row(Example(source, gold), answer)], train=TRAIN, grammar=SCAN
+    ).findings
     return found
 
 
 def sequence_finding(gold: str, prediction: str | None) -> Finding:
-    (found,) = explained([row(Example("x", gold), by_fallback(prediction))], train=TRAIN).findings
+    (found,) = explained(
+        [row(Example("x", gold), by_fallback(prediction))], train=TRAIN
+    ).findings
     return found
 
 
@@ -137,9 +141,12 @@ def test_an_error_of_the_grammar_has_its_cause(
     assert (found.cause, found.detail) == (cause, detail)
 
 
-def test_an_abstention_also_tells_whether_the_right_program_was_among_the_derivations() -> None:
+def test_an_abstention_also_tells_whether_the_right_program_was_among_the_derivations() -> (
+    None
+):
     there, not_there = (
-        finding("jump", gold, by_grammar(None, "illegal target")) for gold in ("I_JUMP", "I_RUN")
+        finding("jump", gold, by_grammar(None, "illegal target"))
+        for gold in ("I_JUMP", "I_RUN")
     )
     assert there.causes == (Cause.ILLEGAL_TARGET, Cause.WRONG_DERIVATION)
     assert not_there.causes == (Cause.ILLEGAL_TARGET, Cause.GOLD_NOT_DERIVABLE)
@@ -155,7 +162,11 @@ def test_an_error_of_another_system_has_every_cause_that_holds() -> None:
 
 def test_the_gravest_cause_comes_first() -> None:
     found = sequence_finding("I_WALK I_WALK I_RUN", "I_WALK I_WALK")
-    assert found.causes == (Cause.LONGER_TARGET, Cause.UNSEEN_ATOM, Cause.UNSEEN_TRIGRAM)
+    assert found.causes == (
+        Cause.LONGER_TARGET,
+        Cause.UNSEEN_ATOM,
+        Cause.UNSEEN_TRIGRAM,
+    )
     assert "training has at most 2 symbols; training lacks I_RUN" in found.detail
 
 
@@ -191,7 +202,11 @@ def test_a_judge_of_ones_own_decides_what_is_right() -> None:
 
 
 def test_the_fallback_answers_for_what_the_grammar_left_and_only_for_that() -> None:
-    walk, swim, fly = Example("walk", "I_WALK"), Example("swim", "I_SWIM"), Example("fly", "I_FLY")
+    walk, swim, fly = (
+        Example("walk", "I_WALK"),
+        Example("swim", "I_SWIM"),
+        Example("fly", "I_FLY"),
+    )
     rows = [
         row(walk, by_grammar("I_WALK"), by_fallback("I_SWIM")),
         row(swim, by_grammar(None), by_fallback("I_SWIM")),
@@ -199,8 +214,14 @@ def test_the_fallback_answers_for_what_the_grammar_left_and_only_for_that() -> N
     ]
     found = explained(rows, train=TRAIN, grammar=SCAN)
     assert found.asked == {"grammar": 3, "t5": 2}
-    assert [each.answer.system for each in found.findings] == ["grammar", "grammar", "t5"]
-    assert [each.example for each in found.findings if each.answer.system == "t5"] == [fly]
+    assert [each.answer.system for each in found.findings] == [
+        "grammar",
+        "grammar",
+        "t5",
+    ]
+    assert [each.example for each in found.findings if each.answer.system == "t5"] == [
+        fly
+    ]
 
 
 def test_the_table_counts_causes_and_shows_the_shortest_sentence() -> None:
@@ -218,7 +239,9 @@ def test_the_table_counts_causes_and_shows_the_shortest_sentence() -> None:
     assert table[0].example.example.source == "swim"
 
 
-def test_a_cause_that_never_comes_first_is_in_the_table_with_no_errors_of_its_own() -> None:
+def test_a_cause_that_never_comes_first_is_in_the_table_with_no_errors_of_its_own() -> (
+    None
+):
     rows = [row(Example("x", "I_JUMP I_WALK"), by_fallback("I_JUMP I_JUMP"))]
     table = explained(rows, train=TRAIN).table()
     assert [(line.cause, line.errors, line.holds) for line in table] == [
@@ -239,9 +262,16 @@ def test_what_the_grammar_lacks_is_counted_by_word_and_by_construction() -> None
 
 def test_records_are_lines_of_json() -> None:
     rows = [
-        row(Example("swim twice", "I_SWIM I_SWIM", "7"), by_grammar(None), by_fallback("I_SWIM")),
+        row(
+            Example("swim twice", "I_SWIM I_SWIM", "7"),
+            by_grammar(None),
+            by_fallback("I_SWIM"),
+        ),
     ]
-    records = [finding.to_dict() for finding in explained(rows, train=TRAIN, grammar=SCAN).findings]
+    records = [
+        finding.to_dict()
+        for finding in explained(rows, train=TRAIN, grammar=SCAN).findings
+    ]
     lines = [json.loads(json.dumps(record)) for record in records]
     assert lines[0] == {
         "id": "7",
@@ -257,7 +287,11 @@ def test_records_are_lines_of_json() -> None:
         "first_wrong": None,
     }
     assert lines[1]["cause"] == "unseen_atom"
-    assert lines[1]["first_wrong"] == {"place": 1, "found": "<end>", "expected": "I_SWIM"}
+    assert lines[1]["first_wrong"] == {
+        "place": 1,
+        "found": "<end>",
+        "expected": "I_SWIM",
+    }
 
 
 def test_no_rows_are_no_findings() -> None:
@@ -272,8 +306,12 @@ def test_causes_agree_with_the_list_of_all_derivations(
     grammar: Grammar, source: tuple[str, ...], gold: str, prediction: str | None
 ) -> None:
     example = Example(" ".join(source), gold)
-    found = explained([row(example, by_grammar(prediction))], train=[], grammar=grammar).findings
-    derived = {" ".join(derivation.target) for derivation in all_derivations(grammar, source)}
+    found = explained(
+        [row(example, by_grammar(prediction))], train=[], grammar=grammar
+    ).findings
+    derived = {
+        " ".join(derivation.target) for derivation in all_derivations(grammar, source)
+    }
     if prediction == gold:
         assert not found
     elif prediction is None and not derived:
@@ -311,7 +349,8 @@ def test_every_error_of_a_guessing_parser_on_geoquery_has_a_cause(
     rows = [row(*each) for each in zip(test, answers, fallback, strict=True)]
     found = explained(rows, train=train, grammar=grammar)
     wrong = sum(
-        answer.target != example.target for answer, example in zip(answers, test, strict=True)
+        answer.target != example.target
+        for answer, example in zip(answers, test, strict=True)
     )
     assert sum(each.answer.system == "grammar" for each in found.findings) == wrong
     assert sum(line.errors for line in found.table() if line.by == "grammar") == wrong

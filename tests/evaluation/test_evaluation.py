@@ -34,7 +34,8 @@ OTHERS = [
     for example, target in zip(EXAMPLES, "JJH", strict=False)
 ]
 BOTH = [
-    combine(*pair) for pair in zip(OWN, [*OTHERS, Answer("walk twice", system="t5")], strict=True)
+    combine(*pair)
+    for pair in zip(OWN, [*OTHERS, Answer("walk twice", system="t5")], strict=True)
 ]
 SQL = [
     Example("pets_1: who?", "select name from student where age > 3"),
@@ -86,7 +87,9 @@ def test_where_the_fallback_was_not_asked_about_all_only_the_hybrid_is_scored() 
 
 
 def test_every_example_needs_an_answer() -> None:
-    with pytest.raises(NqgError, match="expected an answer to each of 4 examples, found 3"):
+    with pytest.raises(
+        NqgError, match="expected an answer to each of 4 examples, found 3"
+    ):
         Evaluation(ExactJudge(), EXAMPLES, OWN[:3])
 
 
@@ -94,13 +97,18 @@ def test_spiders_judge_reads_sql_and_the_tokens_of_a_grammar() -> None:
     assert SPIDER.is_right(
         "select student . name from student where student . age > ' a b '", SQL[0]
     )
-    assert SPIDER.is_right("SELECT T1.name FROM student AS T1 WHERE T1.age > 10", SQL[0])
+    assert SPIDER.is_right(
+        "SELECT T1.name FROM student AS T1 WHERE T1.age > 10", SQL[0]
+    )
     assert not SPIDER.is_right("select age from student", SQL[0])
     assert not SPIDER.is_right("select name from student where age > '", SQL[0])
 
 
 def test_spiders_tables_come_with_its_judge() -> None:
-    answers = [Answer("x", "select age from student where age > 7"), Answer("y", "nonsense")]
+    answers = [
+        Answer("x", "select age from student where age > 7"),
+        Answer("y", "nonsense"),
+    ]
     report = Evaluation(SPIDER, SQL, answers).report
     assert isinstance(report, SpiderReport)
     assert {str(level): scores for level, scores in report.levels.items()} == {
@@ -114,13 +122,20 @@ def test_a_report_on_nothing_is_empty() -> None:
     assert report.levels == {}
 
 
-def test_spiders_judge_needs_a_database_that_it_knows_and_a_reference_that_it_can_read() -> None:
+def test_spiders_judge_needs_a_database_that_it_knows_and_a_reference_that_it_can_read() -> (
+    None
+):
     with pytest.raises(UnknownName, match="no database 'pets'; did you mean 'pets_1'"):
-        SPIDER.is_right("select age from student", Example("pets: who?", "select age from student"))
+        SPIDER.is_right(
+            "select age from student", Example("pets: who?", "select age from student")
+        )
     with pytest.raises(
-        NqgError, match="the reference 'select x from student' cannot be read: expected a column"
+        NqgError,
+        match="the reference 'select x from student' cannot be read: expected a column",
     ):
-        SPIDER.is_right("select age from student", Example("pets_1: who?", "select x from student"))
+        SPIDER.is_right(
+            "select age from student", Example("pets_1: who?", "select x from student")
+        )
 
 
 def test_a_metric_is_chosen_by_name(real_data: Path) -> None:
@@ -148,6 +163,7 @@ def test_the_same_answers_are_right_by_denotation(real_data: Path) -> None:
     assert not judge.is_right("answer (", example)
     assert not ExactJudge().is_right(same, example)
     with pytest.raises(
-        NqgError, match="'walk' with 'W' is not an example of GeoQuery; use --metric exact"
+        NqgError,
+        match="'walk' with 'W' is not an example of GeoQuery; use --metric exact",
     ):
         judge.is_right("W", EXAMPLES[0])

@@ -22,13 +22,20 @@ PROBABILITIES = (
 
 def trials() -> st.SearchStrategy[list[GateTrial]]:
     return st.lists(
-        st.builds(GateTrial, PROBABILITIES, st.booleans(), st.booleans()).map(abstained), min_size=1
+        st.builds(GateTrial, PROBABILITIES, st.booleans(), st.booleans()).map(
+            abstained
+        ),
+        min_size=1,
     )
 
 
 def abstained(trial: GateTrial) -> GateTrial:
     """Who says nothing is not right."""
-    return GateTrial(None, False, trial.fallback_is_right) if trial.probability is None else trial
+    return (
+        GateTrial(None, False, trial.fallback_is_right)
+        if trial.probability is None
+        else trial
+    )
 
 
 def right(trials: list[GateTrial], gate: Gate) -> int:
@@ -36,7 +43,9 @@ def right(trials: list[GateTrial], gate: Gate) -> int:
 
 
 @given(trials())
-def test_no_gate_gets_more_trials_right_than_the_calibrated_one(trials: list[GateTrial]) -> None:
+def test_no_gate_gets_more_trials_right_than_the_calibrated_one(
+    trials: list[GateTrial],
+) -> None:
     assert right(trials, calibrated_gate(trials)) == right(trials, best_gate(trials))
 
 
@@ -62,7 +71,11 @@ def test_on_the_trials_the_hybrid_is_at_least_as_good_as_the_better_of_its_parts
 
 def test_the_figures_count_what_each_way_gets_right() -> None:
     found = calibrated_gate(
-        [GateTrial(0.3, False, True), GateTrial(0.9, True, False), GateTrial(None, False, True)]
+        [
+            GateTrial(0.3, False, True),
+            GateTrial(0.9, True, False),
+            GateTrial(None, False, True),
+        ]
     )
     assert found.calibration == Calibration(
         3, grammar_alone=1, fallback_alone=2, grammar_first=2, gated=3
@@ -125,7 +138,9 @@ def test_a_gate_without_trials_is_refused() -> None:
 
 @pytest.mark.parametrize("threshold", [-0.1, float("nan")])
 def test_a_threshold_that_makes_no_sense_is_refused(threshold: float) -> None:
-    with pytest.raises(SettingsError, match=r"expected 0 \(always the grammar\) or more"):
+    with pytest.raises(
+        SettingsError, match=r"expected 0 \(always the grammar\) or more"
+    ):
         Gate(threshold)
 
 
@@ -151,7 +166,9 @@ def test_a_gate_survives_its_file(
         "{": "not valid JSON",
     }.items(),
 )
-def test_a_damaged_file_is_refused_with_the_reason(text: str, reason: str, tmp_path: Path) -> None:
+def test_a_damaged_file_is_refused_with_the_reason(
+    text: str, reason: str, tmp_path: Path
+) -> None:
     path = tmp_path / "gate.json"
     path.write_text(text)
     with pytest.raises(NqgError, match=rf"gate.json.*{reason}"):

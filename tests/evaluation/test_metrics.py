@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from nqg.answers import Answer, exact_match, program_tokens
 from nqg.errors import NqgError
-from nqg.evaluation.metrics import Scores, expected_calibration_error, gain, reliability, score
+from nqg.evaluation.metrics import (
+    Scores,
+    expected_calibration_error,
+    gain,
+    reliability,
+    score,
+)
 from nqg.inference.hybrid import combine
 from oracles import calibration_error_by_definition
 
@@ -48,16 +54,21 @@ def test_the_order_of_examples_does_not_matter(found: list[bool | None]) -> None
 def test_a_hybrid_is_right_where_the_grammar_is_or_abstains_and_the_fallback_is(
     pairs: list[tuple[str | None, str | None]],
 ) -> None:
-    answers = [combine(Answer("x", own, 0.5), Answer("x", other)) for own, other in pairs]
+    answers = [
+        combine(Answer("x", own, 0.5), Answer("x", other)) for own, other in pairs
+    ]
     grammar, fallback = ([pair[side] for pair in pairs] for side in (0, 1))
     wanted = ["right"] * len(pairs)
     scores = [
-        score(each, wanted) for each in (grammar, fallback, [answer.target for answer in answers])
+        score(each, wanted)
+        for each in (grammar, fallback, [answer.target for answer in answers])
     ]
     assert scores[2].right == sum(
         own == "right" or (own is None and other == "right") for own, other in pairs
     )
-    assert scores[2].answered == sum(own is not None or other is not None for own, other in pairs)
+    assert scores[2].answered == sum(
+        own is not None or other is not None for own, other in pairs
+    )
     assert scores[2].accuracy >= scores[0].accuracy
     assert scores[2].accuracy - scores[1].accuracy == pytest.approx(
         scores[0].accuracy
@@ -82,11 +93,15 @@ def test_a_parser_that_always_abstains_has_an_undefined_precision() -> None:
 
 
 def test_predictions_are_compared_with_their_own_reference() -> None:
-    assert score(["a", None, "a"], ["a", "a", "b"]) == Scores(examples=3, answered=2, right=1)
+    assert score(["a", None, "a"], ["a", "a", "b"]) == Scores(
+        examples=3, answered=2, right=1
+    )
 
 
 def test_what_counts_as_right_can_be_chosen() -> None:
-    scores = score(["A", "b"], ["a", "c"], match=lambda found, wanted: found.lower() == wanted)
+    scores = score(
+        ["A", "b"], ["a", "c"], match=lambda found, wanted: found.lower() == wanted
+    )
     assert scores.right == 1
 
 
@@ -117,7 +132,9 @@ def test_normalising_loses_white_space_alone(text: str) -> None:
 
 
 def test_lengths_that_differ_are_an_error() -> None:
-    with pytest.raises(NqgError, match="expected 2 predictions, one for each example, found 1"):
+    with pytest.raises(
+        NqgError, match="expected 2 predictions, one for each example, found 1"
+    ):
         score(["a"], ["a", "b"])
 
 
@@ -125,7 +142,8 @@ def test_lengths_that_differ_are_an_error() -> None:
 def test_counts_that_make_no_sense_are_refused(counts: tuple[int, int, int]) -> None:
     examples, answered, right = counts
     with pytest.raises(
-        NqgError, match=f"found {right} right among {answered} answered among {examples}"
+        NqgError,
+        match=f"found {right} right among {answered} answered among {examples}",
     ):
         Scores(*counts)
 
@@ -148,7 +166,9 @@ def test_facts_are_complete() -> None:
 
 
 def test_metrics_do_not_need_torch() -> None:
-    modules = "nqg.evaluation.metrics, nqg.evaluation.evaluation, nqg.paper.spider_match"
+    modules = (
+        "nqg.evaluation.metrics, nqg.evaluation.evaluation, nqg.paper.spider_match"
+    )
     program = f"import sys, {modules}; print('torch' in sys.modules)"
     shown = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
@@ -156,7 +176,9 @@ def test_metrics_do_not_need_torch() -> None:
     assert shown.strip() == "False"
 
 
-CONFIDENCES = st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=40)
+CONFIDENCES = st.lists(
+    st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=40
+)
 
 
 @given(CONFIDENCES, st.integers(1, 12))
@@ -175,7 +197,10 @@ def test_adaptive_bins_are_equally_full_and_hold_every_answer_once(
     pairs: list[tuple[float, bool]], bins: int
 ) -> None:
     found = reliability(
-        [level for level, _ in pairs], [right for _, right in pairs], bins=bins, adaptive=True
+        [level for level, _ in pairs],
+        [right for _, right in pairs],
+        bins=bins,
+        adaptive=True,
     )
     sizes = [each.answers for each in found]
     assert sum(sizes) == len(pairs)
@@ -185,7 +210,9 @@ def test_adaptive_bins_are_equally_full_and_hold_every_answer_once(
     )
 
 
-def test_confidence_without_answers_has_no_error_and_without_verdicts_no_meaning() -> None:
+def test_confidence_without_answers_has_no_error_and_without_verdicts_no_meaning() -> (
+    None
+):
     assert expected_calibration_error(reliability([], [])) == 0
     with pytest.raises(NqgError, match="found 1 confidences, 2 verdicts and 10 bins"):
         reliability([0.5], [True, False])

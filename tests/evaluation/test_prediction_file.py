@@ -22,9 +22,15 @@ def said(predictions: PredictionFile, sentences: list[str]) -> list[str | None]:
 
 
 def test_a_tsv_file_answers_by_the_words_of_a_sentence(tmp_path: Path) -> None:
-    path = written(tmp_path, "t5.tsv", "walk  twice\tWALK  WALK\njump\t\nwalk twice\tWALK WALK\n")
+    path = written(
+        tmp_path, "t5.tsv", "walk  twice\tWALK  WALK\njump\t\nwalk twice\tWALK WALK\n"
+    )
     predictions = PredictionFile.read(path)
-    assert said(predictions, [" walk twice ", "jump", "swim"]) == ["WALK WALK", None, None]
+    assert said(predictions, [" walk twice ", "jump", "swim"]) == [
+        "WALK WALK",
+        None,
+        None,
+    ]
 
 
 def test_a_jsonl_file_may_be_what_nqg_parse_printed(tmp_path: Path) -> None:
@@ -34,7 +40,11 @@ def test_a_jsonl_file_may_be_what_nqg_parse_printed(tmp_path: Path) -> None:
         '{"source": "swim", "target": null, "reason": "no derivation"}',
     ]
     path = written(tmp_path, "t5.jsonl", "\n".join(lines))
-    assert said(PredictionFile.read(path), ["run", "walk", "swim"]) == ["RUN", "WALK", None]
+    assert said(PredictionFile.read(path), ["run", "walk", "swim"]) == [
+        "RUN",
+        "WALK",
+        None,
+    ]
 
 
 def test_a_file_may_be_compressed(tmp_path: Path) -> None:
@@ -62,7 +72,11 @@ def test_a_sentence_that_is_not_in_the_file_can_be_an_error(tmp_path: Path) -> N
             "walk\tWALK\nwalk\n",
             r"p.tsv:2: expected 'source<TAB>prediction', found 1 column$",
         ),
-        ("p.tsv", "a\tb\tc\n", r"p.tsv:1: expected 'source<TAB>prediction', found 3 columns"),
+        (
+            "p.tsv",
+            "a\tb\tc\n",
+            r"p.tsv:1: expected 'source<TAB>prediction', found 3 columns",
+        ),
         ("p.tsv", "walk\tWALK\n\n", r"p.tsv:2: .* found an empty line"),
         ("p.tsv", " \tWALK\n", r"p.tsv:1: the source is empty"),
         (
@@ -70,13 +84,21 @@ def test_a_sentence_that_is_not_in_the_file_can_be_an_error(tmp_path: Path) -> N
             "walk\tWALK\nwalk\tRUN\n",
             r"p.tsv:2: another prediction for 'walk' than on an earlier line",
         ),
-        ("p.jsonl", "[1]\n", r"p.jsonl:1: expected an object as the prediction, found \[1\]"),
+        (
+            "p.jsonl",
+            "[1]\n",
+            r"p.jsonl:1: expected an object as the prediction, found \[1\]",
+        ),
         (
             "p.jsonl",
             '{"source": "walk"}\n',
             r"p.jsonl:1: the key 'prediction' is missing; expected source and",
         ),
-        ("p.jsonl", '{"prediction": "WALK"}\n', r"p.jsonl:1: the key 'source' is missing"),
+        (
+            "p.jsonl",
+            '{"prediction": "WALK"}\n',
+            r"p.jsonl:1: the key 'source' is missing",
+        ),
         (
             "p.jsonl",
             '{"source": null, "prediction": "W"}\n',
@@ -88,7 +110,11 @@ def test_a_sentence_that_is_not_in_the_file_can_be_an_error(tmp_path: Path) -> N
             r"p.jsonl:1: expected a string as 'prediction'",
         ),
         ("p.jsonl", "walk\n", r"p.jsonl:1: not valid JSON"),
-        ("p.csv", "walk,WALK\n", r"p.csv: expected the extension .tsv or .jsonl .*, found '.csv'"),
+        (
+            "p.csv",
+            "walk,WALK\n",
+            r"p.csv: expected the extension .tsv or .jsonl .*, found '.csv'",
+        ),
     ],
 )
 def test_bad_files_are_refused_with_line_and_reason(

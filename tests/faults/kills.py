@@ -24,7 +24,10 @@ from pathlib import Path
 from typing import Any
 
 CHANGES = ("os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.link", "os.truncate")
-SAID, COUNT = "said", "changes"  # where a command's words and the number of its changes go
+SAID, COUNT = (
+    "said",
+    "changes",
+)  # where a command's words and the number of its changes go
 SMALL = 150  # bytes that a file may have in `small_files_alone`
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 PAPER_COMMANDS = ("nqg.paper.data_command", "nqg.paper.reproduce_command")
@@ -42,13 +45,19 @@ class Work:
 
     def results(self, folder: Path) -> Results:
         """Every file that is no input and not hidden, as it is compared."""
-        found = (path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file())
+        found = (
+            path.relative_to(folder)
+            for path in sorted(folder.rglob("*"))
+            if path.is_file()
+        )
         shown = [
             path.as_posix()
             for path in found
             if not any(part.startswith(".") for part in path.parts)
         ]
-        return {name: self.compared(name, (folder / name).read_bytes()) for name in shown}
+        return {
+            name: self.compared(name, (folder / name).read_bytes()) for name in shown
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +96,10 @@ def run(
         said, changes = (Path(notes) / name for name in (SAID, COUNT))
         count = int(changes.read_text()) if changes.exists() else 0
         return Ended(
-            process.exitcode or 0, seconds, count, said.read_text() if said.exists() else ""
+            process.exitcode or 0,
+            seconds,
+            count,
+            said.read_text() if said.exists() else "",
         )
 
 
@@ -123,7 +135,9 @@ def _become(
     sys.stdout = sys.stderr = (notes / SAID).open("w", buffering=1)
     try:
         os.chdir(folder)
-        os.environ.update(environment)  # the process that we were forked from knows an older one
+        os.environ.update(
+            environment
+        )  # the process that we were forked from knows an older one
         if plight:
             plight()
         count = _kill_at_change(change)
@@ -166,14 +180,16 @@ def _kill_at_change(number: int | None) -> Callable[[], int]:
 
 def _is_change(event: str, arguments: tuple[Any, ...]) -> bool:
     return event in CHANGES or (
-        event == "open" and isinstance(arguments[2], int) and bool(arguments[2] & WRITING)
+        event == "open"
+        and isinstance(arguments[2], int)
+        and bool(arguments[2] & WRITING)
     )
 
 
 def _is_inside(path: object, folder: str) -> bool:
-    return isinstance(path, str | os.PathLike) and os.path.abspath(os.fspath(path)).startswith(
-        folder
-    )
+    return isinstance(path, str | os.PathLike) and os.path.abspath(
+        os.fspath(path)
+    ).startswith(folder)
 
 
 def undisturbed(work: Work, folder: Path) -> tuple[Ended, Results]:
@@ -202,7 +218,9 @@ def killed_again_and_again(
         kills += ended.code == -signal.SIGKILL
     ended = run(work.words, folder)
     if ended.code:
-        raise RuntimeError(f"nqg {' '.join(work.words)} failed after {kills} kills: {ended.said}")
+        raise RuntimeError(
+            f"nqg {' '.join(work.words)} failed after {kills} kills: {ended.said}"
+        )
     return kills, work.results(folder)
 
 
@@ -226,4 +244,6 @@ def without(*keys: str) -> Callable[[str, bytes], bytes]:
 
 def _less(raw: bytes, keys: Sequence[str]) -> bytes:
     value = json.loads(raw)
-    return json.dumps({key: each for key, each in value.items() if key not in keys}).encode()
+    return json.dumps(
+        {key: each for key, each in value.items() if key not in keys}
+    ).encode()

@@ -24,7 +24,9 @@ from nqg.inference.parser import Parser
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from nqg.pipeline.parser import fit_parser
 
-TINY = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2))
+TINY = ModelSettings(
+    dimension=8, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2)
+)
 BRIEF = TrainingSettings(steps=2, batch_size=4)
 AMBIGUOUS = Grammar.parse("a ### A\nNT_1 NT_2 ### NT_1 NT_2")
 SCRIPTS = {
@@ -59,7 +61,9 @@ def test_a_sentence_of_a_hundred_words_with_astronomically_many_derivations_is_p
     ambiguous: Parser,
 ) -> None:
     source = ("a",) * 100
-    assert log_derivation_counts(charts(AMBIGUOUS, [source]))[0] > 129  # the 99th Catalan number
+    assert (
+        log_derivation_counts(charts(AMBIGUOUS, [source]))[0] > 129
+    )  # the 99th Catalan number
     parse = ambiguous.parse(" ".join(source), readings=2)
     assert parse.target == " ".join("A" * 100)
     assert parse.probability == pytest.approx(1.0)
@@ -102,7 +106,9 @@ def copying(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("twice", [20, 90], ids=["a million tokens", "more than there are atoms"])
+@pytest.mark.parametrize(
+    "twice", [20, 90], ids=["a million tokens", "more than there are atoms"]
+)
 def test_a_target_too_long_to_write_is_an_abstention_and_the_rest_of_the_file_is_answered(
     copying: Path, tmp_path: Path, twice: int
 ) -> None:
@@ -123,7 +129,8 @@ def test_a_target_too_long_to_write_is_a_miss_with_a_cause_when_a_model_is_evalu
     copying: Path, tmp_path: Path
 ) -> None:
     write_examples(
-        tmp_path / "test.tsv", [Example("walk", "W"), Example("walk" + " twice" * 90, "W")]
+        tmp_path / "test.tsv",
+        [Example("walk", "W"), Example("walk" + " twice" * 90, "W")],
     )
     words = [
         "evaluate",
@@ -144,7 +151,9 @@ def test_a_target_too_long_to_write_is_a_miss_with_a_cause_when_a_model_is_evalu
 
 
 def test_readings_of_more_tokens_than_allowed_are_left_out() -> None:
-    grammar = Grammar.parse("walk ### W\nNT_1 twice ### NT_1 NT_1\nNT_1 twice ### NT_1 !")
+    grammar = Grammar.parse(
+        "walk ### W\nNT_1 twice ### NT_1 NT_1\nNT_1 twice ### NT_1 !"
+    )
     parser = trained(grammar, Example("walk twice", "W W"))
     lengths = {
         len(each.target.split())
@@ -163,7 +172,9 @@ def test_a_single_word_is_parsed(ambiguous: Parser) -> None:
     assert ambiguous.parse("a").target == "A"
 
 
-def test_long_and_empty_sentences_do_not_spoil_those_beside_them(ambiguous: Parser) -> None:
+def test_long_and_empty_sentences_do_not_spoil_those_beside_them(
+    ambiguous: Parser,
+) -> None:
     sentences = ["a", "", " ".join("a" * 5000), "a a", "b"]
     assert [parse.target for parse in ambiguous.answers(sentences)] == [
         "A",
@@ -174,7 +185,9 @@ def test_long_and_empty_sentences_do_not_spoil_those_beside_them(ambiguous: Pars
     ]
 
 
-def test_a_training_example_that_is_too_long_for_the_encoder_is_refused_by_its_length() -> None:
+def test_a_training_example_that_is_too_long_for_the_encoder_is_refused_by_its_length() -> (
+    None
+):
     grammar = Grammar.parse("a ### A\na NT_1 ### A NT_1")
     with pytest.raises(NqgError, match="subwords"):
         trained(grammar, Example(" ".join("a" * 600), " ".join("A" * 600)))
@@ -190,7 +203,8 @@ def test_no_example_is_a_clear_error() -> None:
     with pytest.raises(NqgError, match="example"):
         induce([])
     with pytest.raises(
-        NqgError, match="derives none of the training pairs: there is nothing to learn from"
+        NqgError,
+        match="derives none of the training pairs: there is nothing to learn from",
     ):
         trained(AMBIGUOUS)
 
@@ -203,7 +217,8 @@ def test_a_grammar_that_derives_no_example_is_a_clear_error() -> None:
 def test_ten_thousand_rules_are_read_trained_and_parsed_with(tmp_path: Path) -> None:
     path = tmp_path / "grammar.txt"
     path.write_text(
-        "".join(f"w{n} ### V{n}\n" for n in range(10_000)) + "NT_1 and NT_2 ### NT_1 NT_2\n"
+        "".join(f"w{n} ### V{n}\n" for n in range(10_000))
+        + "NT_1 and NT_2 ### NT_1 NT_2\n"
     )
     parser = trained(Grammar.read(path), Example("w1 and w2", "V1 V2"))
     assert parser.parse("w7 and w9999").target == "V7 V9999"
@@ -218,7 +233,9 @@ def test_every_script_survives_files_induction_training_folders_and_the_command_
     (read,) = read_examples(tmp_path / "train.tsv")
     assert read == example
     trained(induce([read]), read).save(tmp_path / "model")
-    said = CliRunner().invoke(app, ["parse", str(tmp_path / "model"), sentence, "--device", "cpu"])
+    said = CliRunner().invoke(
+        app, ["parse", str(tmp_path / "model"), sentence, "--device", "cpu"]
+    )
     assert said.exit_code == 0, said.output
     assert said.stdout.rstrip("\n") == " ".join(example.target_tokens)
 

@@ -9,7 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from faults.kills import Moment, Work, killed_again_and_again, random_moments, run, undisturbed
+from faults.kills import (
+    Moment,
+    Work,
+    killed_again_and_again,
+    random_moments,
+    run,
+    undisturbed,
+)
 from faults.works import works
 
 KILLS = 2
@@ -24,7 +31,9 @@ def all_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, W
 def check(name: str, works: Mapping[str, Work], folder: Path) -> None:
     reference, expected = undisturbed(works[name], folder / "undisturbed")
     moments = islice(random_moments(reference, random.Random(name)), KILLS)
-    kills, found = killed_again_and_again(works[name], folder / "disturbed", list(moments))
+    kills, found = killed_again_and_again(
+        works[name], folder / "disturbed", list(moments)
+    )
     assert kills
     assert found == expected
 
@@ -50,12 +59,18 @@ def test_a_kill_before_every_single_change_of_a_file_costs_nothing(
     moments = [Moment(change=number) for number in range(1, reference.changes + 1)]
     assert len(moments) > 1
     for number, moment in enumerate(moments):
-        kills, found = killed_again_and_again(all_works["induce"], tmp_path / str(number), [moment])
+        kills, found = killed_again_and_again(
+            all_works["induce"], tmp_path / str(number), [moment]
+        )
         assert (kills, found) == (1, expected), moment
 
 
-def test_a_command_that_fails_is_not_taken_for_one_that_was_killed(tmp_path: Path) -> None:
-    assert (ended := run(("induce", "nowhere.tsv", "-o", "grammar.txt"), tmp_path)).code == 1
+def test_a_command_that_fails_is_not_taken_for_one_that_was_killed(
+    tmp_path: Path,
+) -> None:
+    assert (
+        ended := run(("induce", "nowhere.tsv", "-o", "grammar.txt"), tmp_path)
+    ).code == 1
     assert ended.said == "error: nowhere.tsv: no such file\n"
     with pytest.raises(RuntimeError, match="failed after 0 kills: error: nowhere"):
         killed_again_and_again(

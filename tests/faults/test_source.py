@@ -14,7 +14,9 @@ from nqg.paper.download import RemoteFile
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "nqg"
 ENGINES = {"parallel.py"}  # pickle goes between a process and workers it started
 MODULES = sorted(
-    path for path in SOURCE.rglob("*.py") if path.relative_to(SOURCE).as_posix() not in ENGINES
+    path
+    for path in SOURCE.rglob("*.py")
+    if path.relative_to(SOURCE).as_posix() not in ENGINES
 )
 
 BANNED_MODULES = {
@@ -31,7 +33,13 @@ BANNED_MODULES = {
 BANNED_NAMES = {"eval", "exec", "compile", "__import__"}
 BANNED_METHODS = {
     *("os.system", "os.popen", "torch.load", "tempfile.mktemp", "torch.hub.load"),
-    *("yaml.load", "pickle.loads", "tar.extract", "tar.extractall", "shutil.unpack_archive"),
+    *(
+        "yaml.load",
+        "pickle.loads",
+        "tar.extract",
+        "tar.extractall",
+        "shutil.unpack_archive",
+    ),
 }
 REMOTE_CODE = ("from_pretrained", "from_config")
 
@@ -145,8 +153,14 @@ def test_everything_that_is_downloaded_is_checked(file: RemoteFile) -> None:
     assert source.sha256 or source.marks or source.by_hand
 
 
-def test_only_two_old_addresses_are_not_encrypted_and_one_of_them_has_a_checksum() -> None:
-    plain = {name: file for name, file in FILES.items() if not file.address.startswith("https://")}
+def test_only_two_old_addresses_are_not_encrypted_and_one_of_them_has_a_checksum() -> (
+    None
+):
+    plain = {
+        name: file
+        for name, file in FILES.items()
+        if not file.address.startswith("https://")
+    }
     assert sorted(plain) == ["geoquery/corpus.xml", "geoquery/geobase"]
     assert plain["geoquery/geobase"].sha256
     assert plain[

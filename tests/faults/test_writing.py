@@ -67,7 +67,10 @@ def mounted(tmp_path: Path) -> Iterator[Callable[[Path, str], None]]:
 
 @pytest.mark.parametrize("name", ["split", "train"])
 def test_a_full_disk_is_one_line_and_the_earlier_result_stays(
-    name: str, all_works: Mapping[str, Work], tmp_path: Path, mounted: Callable[[Path, str], None]
+    name: str,
+    all_works: Mapping[str, Work],
+    tmp_path: Path,
+    mounted: Callable[[Path, str], None],
 ) -> None:
     work, folder = all_works[name], tmp_path / "disk"
     folder.mkdir()
@@ -89,7 +92,10 @@ def test_a_full_disk_is_one_line_and_the_earlier_result_stays(
 
 @pytest.mark.parametrize("name", ["induce", "train"])
 def test_a_folder_that_cannot_be_written_is_named(
-    name: str, all_works: Mapping[str, Work], tmp_path: Path, mounted: Callable[[Path, str], None]
+    name: str,
+    all_works: Mapping[str, Work],
+    tmp_path: Path,
+    mounted: Callable[[Path, str], None],
 ) -> None:
     work, folder = all_works[name], tmp_path / "disk"
     folder.mkdir()
@@ -102,7 +108,9 @@ def test_a_folder_that_cannot_be_written_is_named(
     assert sorted(path.name for path in folder.iterdir()) == ["train.tsv"]
 
 
-def together(words: tuple[str, ...], folder: Path, notes: Path, count: int) -> list[int | None]:
+def together(
+    words: tuple[str, ...], folder: Path, notes: Path, count: int
+) -> list[int | None]:
     """Run a command several times at once; the exit codes."""
     processes = [started(words, folder, notes) for _ in range(count)]
     for process in processes:
@@ -120,7 +128,9 @@ def test_processes_that_write_one_grammar_at_once_leave_one_whole_grammar(
     assert run(work.words, alone).code == 0
     assert together(work.words, folder, tmp_path, 3) == [0, 0, 0]
     assert work.results(folder) == work.results(alone)
-    assert not [path for path in folder.rglob("*") if path.name.endswith((".part", ".staging"))]
+    assert not [
+        path for path in folder.rglob("*") if path.name.endswith((".part", ".staging"))
+    ]
 
 
 def test_of_two_trainings_of_one_model_at_once_the_second_is_refused_and_the_first_is_not_harmed(

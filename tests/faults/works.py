@@ -11,7 +11,8 @@ from nqg.data.example_files import write_examples
 from nqg.paper.datasets import load_dataset
 
 MIRROR = Path(
-    os.environ.get("NQG_DATA_MIRROR") or Path(__file__).resolve().parents[3] / "shared" / "data"
+    os.environ.get("NQG_DATA_MIRROR")
+    or Path(__file__).resolve().parents[3] / "shared" / "data"
 )
 RECIPE = """\
 dataset = "geoquery"
@@ -29,7 +30,9 @@ batch_size = 8
 def write_train(folder: Path) -> None:
     """Sixty short examples of SCAN."""
     short = [
-        example for example in load_dataset("scan").examples if len(example.source_tokens) <= 3
+        example
+        for example in load_dataset("scan").examples
+        if len(example.source_tokens) <= 3
     ]
     write_examples(folder / "train.tsv", short[:60])
 
@@ -67,14 +70,34 @@ def works(cache: Path) -> Mapping[str, Work]:
         "training.batch_size=8",
     )
     reproduce = ("reproduce", "mine.toml", "--mirror", str(MIRROR), "--device", "cpu")
-    split = ("split", "tmcd", "train.tsv", "-o", "parts", "--set", "moves=2000", "--dev-size", "5")
+    split = (
+        "split",
+        "tmcd",
+        "train.tsv",
+        "-o",
+        "parts",
+        "--set",
+        "moves=2000",
+        "--dev-size",
+        "5",
+    )
     return {
         "induce": Work(induce, write_train),
         "split": Work(split, write_train),
         "prepare": Work(prepare, lambda folder: None),
         "train": Work(
-            (*train, "--steps", "6", "--set", "run.save_every=1", "--set", "confidence.folds=2"),
+            (
+                *train,
+                "--steps",
+                "6",
+                "--set",
+                "run.save_every=1",
+                "--set",
+                "confidence.folds=2",
+            ),
             write_train,
         ),
-        "reproduce": Work(reproduce, write_recipe, compared=without("seconds", "date", "commit")),
+        "reproduce": Work(
+            reproduce, write_recipe, compared=without("seconds", "date", "commit")
+        ),
     }

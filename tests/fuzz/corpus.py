@@ -28,7 +28,9 @@ def kind(reason: str) -> str:
     """
     place = re.compile(r"^(/\S*: )+")
     return re.sub(
-        r"'[^']*'|\"[^\"]*\"|0x[0-9a-f]+|U\+[0-9A-F]+|\d[\d,.]*", "_", place.sub("", reason)
+        r"'[^']*'|\"[^\"]*\"|0x[0-9a-f]+|U\+[0-9A-F]+|\d[\d,.]*",
+        "_",
+        place.sub("", reason),
     )[:100]
 
 
@@ -39,4 +41,6 @@ def keep(name: str, found: dict[str, bytes], most: int) -> None:
     for reason, case in sorted(found.items()):
         if reason not in cases and len(cases) < most and len(case) <= LARGEST:
             cases[reason] = base64.b64encode(case).decode()
-    FILE.write_text(json.dumps(everything, indent=0, sort_keys=True, ensure_ascii=False) + "\n")
+    FILE.write_text(
+        json.dumps(everything, indent=0, sort_keys=True, ensure_ascii=False) + "\n"
+    )

@@ -103,11 +103,18 @@ def requests() -> tuple[bytes, ...]:
     )
     return (
         request("/api/parse", "Application/JSON; charset=UTF-8", PARSE[0]),
-        request("/api/batch", JSON, BATCH[0], "Sec-Fetch-Site: same-origin", "Accept: text/html"),
+        request(
+            "/api/batch",
+            JSON,
+            BATCH[0],
+            "Sec-Fetch-Site: same-origin",
+            "Accept: text/html",
+        ),
         request("/login?x=1", FORM, LOGIN[0], "Cookie: nqg_session=x; a=b"),
         chunked
         + b"".join(
-            b"%x\r\n%s\r\n" % (len(part), part) for part in (BATCH[0][:9], BATCH[0][9:], b"")
+            b"%x\r\n%s\r\n" % (len(part), part)
+            for part in (BATCH[0][:9], BATCH[0][9:], b"")
         ),
     )
 
@@ -126,7 +133,9 @@ def posted_in(raw: bytes) -> Posted:
     """The request that some bytes are, or a refusal where they are none."""
     from nqg.web.middleware import Limits
 
-    connection = h11.Connection(h11.SERVER, max_incomplete_event_size=Limits().head_bytes)
+    connection = h11.Connection(
+        h11.SERVER, max_incomplete_event_size=Limits().head_bytes
+    )
     try:
         connection.receive_data(raw)
         head, body = connection.next_event(), []
@@ -145,7 +154,9 @@ async def _answered(posted: Posted) -> Answered:
     async def receive() -> dict[str, Any]:
         for message in messages:
             return message
-        return await asyncio.Future[dict[str, Any]]()  # who waits for an answer says nothing more
+        return await asyncio.Future[
+            dict[str, Any]
+        ]()  # who waits for an answer says nothing more
 
     async def send(message: Mapping[str, Any]) -> None:
         sent.append(message)
@@ -161,7 +172,10 @@ def checked(posted: Posted, answered: Answered) -> object:
     from nqg.web.app import ERROR_STATUS, STATIC
     from nqg.web.messages import BatchResponse, ErrorResponse, Message, ParseResponse
 
-    if posted.head.method in (b"GET", b"HEAD"):  # a page, say, whose shape is not looked at here
+    if posted.head.method in (
+        b"GET",
+        b"HEAD",
+    ):  # a page, say, whose shape is not looked at here
         return answered.status
     if (
         answered.status == 303
@@ -174,9 +188,14 @@ def checked(posted: Posted, answered: Answered) -> object:
         assert said in answered.body
         return answered.status
     if answered.status in (*ERROR_STATUS, *UNROUTED):
-        raise HTTPError(answered.status, ErrorResponse.model_validate_json(answered.body).error)
+        raise HTTPError(
+            answered.status, ErrorResponse.model_validate_json(answered.body).error
+        )
     assert answered.status == 200, answered
-    shapes: dict[str, type[Message]] = {"/api/parse": ParseResponse, "/api/batch": BatchResponse}
+    shapes: dict[str, type[Message]] = {
+        "/api/parse": ParseResponse,
+        "/api/batch": BatchResponse,
+    }
     return shapes[posted.path].model_validate_json(answered.body)
 
 

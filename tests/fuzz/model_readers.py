@@ -32,10 +32,24 @@ TINY = ModelSettings(
     dimension=4, embedded=EncoderSettings(hidden_size=4, layers=1, heads=1, longest=8)
 )
 BRIEF = TrainingSettings(steps=2, batch_size=2)
-TINY_T5 = Seq2seqSettings(longest_target=2, embedded=SmallT5Settings(width=4, layers=1, heads=1))
+TINY_T5 = Seq2seqSettings(
+    longest_target=2, embedded=SmallT5Settings(width=4, layers=1, heads=1)
+)
 
-MODEL_FILES = (INDEX, "grammar.txt", "target.grammar", "config.json", "tokenizer.json", "text.json")
-SEQ2SEQ_FILES = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json")
+MODEL_FILES = (
+    INDEX,
+    "grammar.txt",
+    "target.grammar",
+    "config.json",
+    "tokenizer.json",
+    "text.json",
+)
+SEQ2SEQ_FILES = (
+    "config.json",
+    "generation_config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+)
 WEIGHTS, RECORDS, RULES, STATE = (
     "model.safetensors",
     "training.jsonl",
@@ -49,7 +63,13 @@ def write_model(folder: Path) -> None:
 
     text = fit_text(EXAMPLES)
     parser = fit_parser(
-        GRAMMAR, EXAMPLES, target_grammar=LEGAL, model=TINY, training=BRIEF, device="cpu", text=text
+        GRAMMAR,
+        EXAMPLES,
+        target_grammar=LEGAL,
+        model=TINY,
+        training=BRIEF,
+        device="cpu",
+        text=text,
     )
     parser.save(folder / "model")
 
@@ -59,9 +79,9 @@ def write_model_with_rules(folder: Path) -> None:
     from nqg.inference.parser import Parser
 
     write_model(folder)
-    Parser.load(folder / "model", "cpu").with_rules(["run run ### R R", "dash ### R"]).save(
-        folder / "model"
-    )
+    Parser.load(folder / "model", "cpu").with_rules(
+        ["run run ### R R", "dash ### R"]
+    ).save(folder / "model")
 
 
 def write_seq2seq(folder: Path) -> None:
@@ -76,14 +96,18 @@ def write_seq2seq(folder: Path) -> None:
 def _training() -> Any:
     from nqg.inference.parser import Parser
 
-    return ParserTraining(GRAMMAR, EXAMPLES, Parser, model=TINY, training=BRIEF, device="cpu")
+    return ParserTraining(
+        GRAMMAR, EXAMPLES, Parser, model=TINY, training=BRIEF, device="cpu"
+    )
 
 
 @cache
 def _fine_tuning() -> Any:
     from nqg.seq2seq.fine_tuning import FineTuning
 
-    return FineTuning(EXAMPLES, TINY_T5, FineTuningSettings(steps=1, batch_size=2), device="cpu")
+    return FineTuning(
+        EXAMPLES, TINY_T5, FineTuningSettings(steps=1, batch_size=2), device="cpu"
+    )
 
 
 def write_state(folder: Path) -> None:
@@ -107,7 +131,8 @@ def _load_model(path: Path) -> object:
     from nqg.inference.parser import Parser
 
     return [
-        parse.target for parse in Parser.load(path.parent, "cpu").answers(["jump twice", "fly"])
+        parse.target
+        for parse in Parser.load(path.parent, "cpu").answers(["jump twice", "fly"])
     ]
 
 
@@ -115,7 +140,12 @@ def _load_model(path: Path) -> object:
 def _parser() -> Any:
 
     return fit_parser(
-        GRAMMAR, EXAMPLES, target_grammar=LEGAL, model=TINY, training=BRIEF, device="cpu"
+        GRAMMAR,
+        EXAMPLES,
+        target_grammar=LEGAL,
+        model=TINY,
+        training=BRIEF,
+        device="cpu",
     )
 
 
@@ -169,18 +199,28 @@ def _with_header(
 ) -> object:
     """Read a file whose header is what lies at `path`, its size right, before the tensors of a valid one."""
     header, valid = path.read_bytes(), _seed(write, file)
-    path.write_bytes(struct.pack("<Q", len(header)) + header + valid[8 + len(_header(valid)) :])
+    path.write_bytes(
+        struct.pack("<Q", len(header)) + header + valid[8 + len(_header(valid)) :]
+    )
     return read(path)
 
 
 def _of_folder(
-    file: str, write: Callable[[Path], None], load: Callable[[Path], object], *, sealed: bool = True
+    file: str,
+    write: Callable[[Path], None],
+    load: Callable[[Path], object],
+    *,
+    sealed: bool = True,
 ) -> Reader:
     read = partial(_sealed, load) if sealed else load
-    return Reader(f"model/{file}", read, lambda: (_seed(write, f"model/{file}"),), write)
+    return Reader(
+        f"model/{file}", read, lambda: (_seed(write, f"model/{file}"),), write
+    )
 
 
-def _of_header(file: str, write: Callable[[Path], None], read: Callable[[Path], object]) -> Reader:
+def _of_header(
+    file: str, write: Callable[[Path], None], read: Callable[[Path], object]
+) -> Reader:
     around = write if "/" in file else lambda folder: None
     return Reader(
         file,
@@ -202,7 +242,9 @@ MODEL_READERS: Mapping[str, Reader] = {
     "model/weights header": _of_header(
         f"model/{WEIGHTS}", write_model, partial(_sealed, _load_model)
     ),
-    "model, unsealed": _of_folder("config.json", write_model, _load_model, sealed=False),
+    "model, unsealed": _of_folder(
+        "config.json", write_model, _load_model, sealed=False
+    ),
     f"seq2seq/{INDEX}": _of_folder(
         INDEX, write_seq2seq, _ask_seq2seq
     ),  # which says how long a target may be
@@ -218,5 +260,7 @@ MODEL_READERS: Mapping[str, Reader] = {
     "fine-tuning state": Reader(
         STATE, _restore_fine_tuning, lambda: (_seed(write_fine_tuning_state, STATE),)
     ),
-    "fine-tuning state header": _of_header(STATE, write_fine_tuning_state, _restore_fine_tuning),
+    "fine-tuning state header": _of_header(
+        STATE, write_fine_tuning_state, _restore_fine_tuning
+    ),
 }

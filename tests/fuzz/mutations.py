@@ -88,7 +88,9 @@ def _with_value(raw: bytes, other: bytes, rng: random.Random) -> bytes:
         except (ValueError, RecursionError):
             continue
         text = json.dumps(changed_json(value, rng)).encode()
-        return text if whole is raw else b"\n".join([*lines[:at], text, *lines[at + 1 :]])
+        return (
+            text if whole is raw else b"\n".join([*lines[:at], text, *lines[at + 1 :]])
+        )
     return raw
 
 

@@ -103,14 +103,17 @@ def _calibrator(path: Path) -> object:
 
 def _record(path: Path) -> object:
     return [
-        (record.cell.key, record.is_stand_in, hash(record.cell)) for record in records(path.parent)
+        (record.cell.key, record.is_stand_in, hash(record.cell))
+        for record in records(path.parent)
     ]
 
 
 def _recipe(path: Path) -> object:
     recipe = read_recipe(str(path))
     chosen = recipe.nqg.settings(TrainingSettings, "embedded", 0, "[nqg]")
-    others = recipe.seq2seq.settings(FineTuningSettings, "flan-t5-small", 0, "[seq2seq]")
+    others = recipe.seq2seq.settings(
+        FineTuningSettings, "flan-t5-small", 0, "[seq2seq]"
+    )
     return (
         (chosen, others),
         recipe.fingerprint("hybrid", "embedded+flan-t5-small"),
@@ -132,7 +135,9 @@ def _sql(path: Path) -> object:
     return sql_compounds(text), sql_text(sql_tokens(text))
 
 
-SCHEMA = Schema("pets_1", (Table("student", ("stuid", "age")), Table("pets", ("petid", "weight"))))
+SCHEMA = Schema(
+    "pets_1", (Table("student", ("stuid", "age")), Table("pets", ("petid", "weight")))
+)
 
 
 def _sql_names(path: Path) -> object:
@@ -179,7 +184,9 @@ def _gazetteer(path: Path) -> object:
 
 
 def _slots(path: Path) -> object:
-    slots = fit_slots([(SAID, ["fly", "(", "LH401", ")"])], read_slots(read_toml(path), path))
+    slots = fit_slots(
+        [(SAID, ["fly", "(", "LH401", ")"])], read_slots(read_toml(path), path)
+    )
     return slots.mentions(SAID), slots.to_dict()
 
 
@@ -208,34 +215,56 @@ def _texts(*texts: str) -> Callable[[], tuple[bytes, ...]]:
 READERS: Mapping[str, Reader] = {
     "tsv": Reader("examples.tsv", _examples, _texts(seeds.TSV, seeds.SCRIPTS)),
     "tsv.gz": Reader(
-        "examples.tsv.gz", _examples, lambda: (gzip.compress(seeds.TSV.encode(), mtime=0),)
+        "examples.tsv.gz",
+        _examples,
+        lambda: (gzip.compress(seeds.TSV.encode(), mtime=0),),
     ),
     "jsonl": Reader("examples.jsonl", _examples, _texts(seeds.JSONL)),
     "grammar": Reader("grammar.txt", _grammar, _texts(seeds.GRAMMAR)),
-    "target grammar": Reader("target.grammar", _target_grammar, _texts(seeds.TARGET_GRAMMAR)),
+    "target grammar": Reader(
+        "target.grammar", _target_grammar, _texts(seeds.TARGET_GRAMMAR)
+    ),
     "split": Reader("split.json", _split, _texts(*seeds.SPLITS)),
     "settings": Reader("nqg.toml", TrainSettings.read, _texts(seeds.SETTINGS)),
     "recipe": Reader("mine.toml", _recipe, _texts(seeds.RECIPE)),
     "record": Reader("records.jsonl", _record, _texts(seeds.RECORD)),
-    "predictions.tsv": Reader("predictions.tsv", PredictionFile.read, _texts(seeds.TSV)),
+    "predictions.tsv": Reader(
+        "predictions.tsv", PredictionFile.read, _texts(seeds.TSV)
+    ),
     "predictions.jsonl": Reader(
         "predictions.jsonl", PredictionFile.read, _texts(seeds.PREDICTIONS)
     ),
-    "log": Reader("log.jsonl", lambda path: list(read_log_reversed(path)), _texts(seeds.LOG)),
-    "search log": Reader("steps.jsonl", read_search_log, lambda: (seeds.search_log().encode(),)),
-    "training steps": Reader("training.jsonl", read_steps, _texts(seeds.TRAINING_STEPS)),
+    "log": Reader(
+        "log.jsonl", lambda path: list(read_log_reversed(path)), _texts(seeds.LOG)
+    ),
+    "search log": Reader(
+        "steps.jsonl", read_search_log, lambda: (seeds.search_log().encode(),)
+    ),
+    "training steps": Reader(
+        "training.jsonl", read_steps, _texts(seeds.TRAINING_STEPS)
+    ),
     "answers": Reader(
-        "0.jsonl", lambda path: read_answers(path, seeds.EXAMPLES[:2]), _texts(seeds.ANSWERS)
+        "0.jsonl",
+        lambda path: read_answers(path, seeds.EXAMPLES[:2]),
+        _texts(seeds.ANSWERS),
     ),
     "confidence": Reader("confidence.json", _calibrator, _texts(seeds.CALIBRATOR)),
     "gate": Reader("gate.json", _gate, _texts(*seeds.GATES)),
     "geobase": Reader("geobase", read_geobase, _texts(seeds.GEOBASE)),
     "corpus": Reader(
-        "corpus.xml", _geoquery, _texts(seeds.CORPUS), seeds.beside("geobase", seeds.GEOBASE)
+        "corpus.xml",
+        _geoquery,
+        _texts(seeds.CORPUS),
+        seeds.beside("geobase", seeds.GEOBASE),
     ),
-    "gazetteer": Reader("names.tsv", _gazetteer, _texts(seeds.GAZETTEER, seeds.SCRIPTS)),
+    "gazetteer": Reader(
+        "names.tsv", _gazetteer, _texts(seeds.GAZETTEER, seeds.SCRIPTS)
+    ),
     "slots": Reader(
-        "slots.toml", _slots, _texts(seeds.SLOTS), seeds.beside("cities.tsv", seeds.GAZETTEER)
+        "slots.toml",
+        _slots,
+        _texts(seeds.SLOTS),
+        seeds.beside("cities.tsv", seeds.GAZETTEER),
     ),
     "stored slots": Reader("slots.json", _stored_slots, _texts(seeds.STORED_SLOTS)),
     "scan": Reader(
@@ -249,11 +278,17 @@ READERS: Mapping[str, Reader] = {
     "sql programs": Reader("sql.json", _sql_programs, lambda: (seeds.sql_programs(),)),
     "sql names": Reader("query.sql", _sql_names, _texts(*seeds.SQL)),
     "database": Reader("geo.sqlite", read_database, lambda: (seeds.database(),)),
-    "database column": Reader("geo.sqlite", _database_column, lambda: (seeds.database(),)),
-    "database query": Reader("geo.sqlite", _database_query, lambda: (seeds.database(),)),
+    "database column": Reader(
+        "geo.sqlite", _database_column, lambda: (seeds.database(),)
+    ),
+    "database query": Reader(
+        "geo.sqlite", _database_query, lambda: (seeds.database(),)
+    ),
     "spider sql": Reader("query.sql", _spider_sql, _texts(*seeds.SQL)),
     "spider": Reader("train_spider.json", _spider, _texts(seeds.SPIDER)),
     "spider tables": Reader("tables.json", read_schemas, _texts(seeds.TABLES)),
     "archive": Reader("archive.tar.gz", _archive, lambda: (seeds.archive("gz"),)),
-    "archive, packed": Reader("archive.tar.gz", _packed_archive, lambda: (seeds.archive(""),)),
+    "archive, packed": Reader(
+        "archive.tar.gz", _packed_archive, lambda: (seeds.archive(""),)
+    ),
 }

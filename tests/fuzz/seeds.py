@@ -22,13 +22,9 @@ EXAMPLES = [
     Example("jump", "J"),
 ]
 TSV = "".join(f"{example.source}\t{example.target}\n" for example in EXAMPLES)
-SCRIPTS = (
-    "كم ولاية\tanswer ( count ( state ) )\n多少 个 州\tcount\n🏳️‍🌈 e\u0301 \u202eabc\u202c\tX\r\n"
-)
+SCRIPTS = "كم ولاية\tanswer ( count ( state ) )\n多少 个 州\tcount\n🏳️‍🌈 e\u0301 \u202eabc\u202c\tX\r\n"
 JSONL = '{"id": "1", "source": "jump", "target": "J"}\n{"source": "run \\u00e9", "target": "R R"}\n'
-PREDICTIONS = (
-    '{"source": "jump", "prediction": "J"}\n{"source": "run", "target": null, "probability": 0.5}\n'
-)
+PREDICTIONS = '{"source": "jump", "prediction": "J"}\n{"source": "run", "target": null, "probability": 0.5}\n'
 LOG = '{"source": "jump", "target": "J", "confidence": 0.9, "reason": ""}\n{"source": "é", "target": null}\n'
 GRAMMAR = (
     '# settings: {"terminal_bits": 8.0}\n'
@@ -84,7 +80,12 @@ RECORD = json.dumps(
     {
         "kind": "nqg result",
         "version": 1,
-        "cell": {"recipe": "geoquery-tmcd", "system": "nqg", "weights": "embedded", "seed": 0},
+        "cell": {
+            "recipe": "geoquery-tmcd",
+            "system": "nqg",
+            "weights": "embedded",
+            "seed": 0,
+        },
         "figures": {"accuracy": 0.5, "precision": None},
         "asked": "bert-base-uncased",
         "fingerprint": "0" * 64,
@@ -199,7 +200,11 @@ SQL = (
 )
 SPIDER = json.dumps(
     [
-        {"db_id": "pets_1", "question": "How old is the dog?", "query": "SELECT age FROM student"},
+        {
+            "db_id": "pets_1",
+            "question": "How old is the dog?",
+            "query": "SELECT age FROM student",
+        },
         {
             "db_id": "pets_1",
             "question": "Which weigh 3.5?",
@@ -243,9 +248,13 @@ def sql_programs() -> bytes:
     from nqg.sql.schema import Schema, Table
 
     schema = Schema(
-        "pets_1", (Table("student", ("stuid", "age")), Table("pets", ("petid", "weight")))
+        "pets_1",
+        (Table("student", ("stuid", "age")), Table("pets", ("petid", "weight"))),
     )
-    queries = ["SELECT T1.age FROM student AS T1;", 'SELECT weight FROM pets WHERE petid = "a"']
+    queries = [
+        "SELECT T1.age FROM student AS T1;",
+        'SELECT weight FROM pets WHERE petid = "a"',
+    ]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "sql.json"
         SqlPrograms.fit(schema, queries).write(path)
@@ -256,9 +265,12 @@ def database() -> bytes:
     """A SQLite database with two tables."""
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute("create table state (name text primary key, area double)")
-        connection.execute("create table city (name text, state text references state (name))")
+        connection.execute(
+            "create table city (name text, state text references state (name))"
+        )
         connection.executemany(
-            "insert into state values (?, ?)", [("ohio", 107.0), ("iowa", None), (b"\xff", 1)]
+            "insert into state values (?, ?)",
+            [("ohio", 107.0), ("iowa", None), (b"\xff", 1)],
         )
         connection.execute("insert into city values ('dayton', 'ohio')")
         return connection.serialize()

@@ -30,9 +30,13 @@ class Command:
 
 COMMANDS: Mapping[str, Command] = {
     "induce": Command(
-        "a.tsv", seeds.TSV, ("induce", "a.tsv", "-o", "out/grammar.txt", "--log", "out/steps.jsonl")
+        "a.tsv",
+        seeds.TSV,
+        ("induce", "a.tsv", "-o", "out/grammar.txt", "--log", "out/steps.jsonl"),
     ),
-    "split": Command("a.tsv", seeds.TSV, ("split", "random", "a.tsv", "-o", "out/parts")),
+    "split": Command(
+        "a.tsv", seeds.TSV, ("split", "random", "a.tsv", "-o", "out/parts")
+    ),
     "template split": Command(
         "a.jsonl", seeds.JSONL, ("split", "template", "a.jsonl", "-o", "out/parts")
     ),
@@ -58,7 +62,9 @@ COMMANDS: Mapping[str, Command] = {
             "out/predictions.jsonl",
         ),
     ),
-    "report": Command("results/a/b.json", seeds.RECORD, ("report", "results", "--json")),
+    "report": Command(
+        "results/a/b.json", seeds.RECORD, ("report", "results", "--json")
+    ),
     "reproduce": Command(
         "mine.toml", 'dataset = "nowhere"\nsplit = "x"\n', ("reproduce", "mine.toml")
     ),
@@ -96,7 +102,10 @@ def test_a_command_with_damaged_input_is_done_or_fails_with_our_error_and_writes
             ended = CliRunner().invoke(app, list(command.words))
         if ended.exit_code:
             assert isinstance(ended.exception, NqgError | SystemExit), ended.exc_info
-            assert isinstance(ended.exception, NqgError) or ended.exit_code in (FAILED, MISUSED)
+            assert isinstance(ended.exception, NqgError) or ended.exit_code in (
+                FAILED,
+                MISUSED,
+            )
             assert not list((here / "out").iterdir())
 
     check()

@@ -25,7 +25,8 @@ NO_NAMES = {"NUL": "geo\0.sqlite", "too long": "x" * 300}
 
 @pytest.mark.parametrize("name", NO_NAMES.values(), ids=NO_NAMES)
 @pytest.mark.parametrize(
-    "read", [read_gazetteer, read_database, lambda path: column_values(path, "city.name")]
+    "read",
+    [read_gazetteer, read_database, lambda path: column_values(path, "city.name")],
 )
 def test_a_name_that_no_file_can_have_is_refused(
     tmp_path: Path, name: str, read: Callable[[Path], object]
@@ -34,7 +35,9 @@ def test_a_name_that_no_file_can_have_is_refused(
         read(tmp_path / name)
 
 
-LAUGHS = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10 if n else "ha"}">' for n in range(12))
+LAUGHS = "".join(
+    f'<!ENTITY a{n} "{f"&a{n - 1};" * 10 if n else "ha"}">' for n in range(12)
+)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +57,9 @@ def test_entities_of_a_corpus_are_neither_expanded_nor_opened(
         f"<!DOCTYPE examples [{declarations}]>\n"
         f'<examples><example id="0"><nl lang="en">&{entity};</nl><mrl lang="geo-funql">x</mrl></example></examples>'
     )
-    with pytest.raises(FormatError, match=r"corpus\.xml:1: found an entity declaration"):
+    with pytest.raises(
+        FormatError, match=r"corpus\.xml:1: found an entity declaration"
+    ):
         read_corpus(path)
 
 
@@ -103,7 +108,9 @@ def test_paths_links_and_devices_of_an_archive_are_never_made(tmp_path: Path) ->
         member("../../../split.json"),
     )
     assert cache.path_of(file).read_bytes() == b"{}"
-    assert sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")) == [
+    assert sorted(
+        path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")
+    ) == [
         "deep",
         "deep/cache",
         "deep/cache/evil.tar.gz",
@@ -117,7 +124,9 @@ def test_a_member_of_an_archive_that_is_too_large_is_refused_unread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("nqg.paper.download.LARGEST_MEMBER", 1)
-    monkeypatch.setattr(tarfile.TarFile, "extractfile", lambda *_: pytest.fail("it was opened"))
+    monkeypatch.setattr(
+        tarfile.TarFile, "extractfile", lambda *_: pytest.fail("it was opened")
+    )
     with pytest.raises(
         FormatError, match=r"evil\.tar\.gz: split\.json claims 2 bytes, more than 1"
     ):
@@ -139,7 +148,9 @@ def test_a_member_that_claims_more_than_there_is_is_refused(tmp_path: Path) -> N
 def test_an_archive_in_another_compression_is_refused(tmp_path: Path) -> None:
     file = archive(tmp_path / "evil.tar.gz", member("split.json"))
     (tmp_path / "evil.tar.gz").write_bytes(lzma.compress(member("split.json").tobuf()))
-    with pytest.raises(FormatError, match=r"evil\.tar\.gz: damaged archive \(not a gzip file\)"):
+    with pytest.raises(
+        FormatError, match=r"evil\.tar\.gz: damaged archive \(not a gzip file\)"
+    ):
         Cache(tmp_path).path_of(file)
 
 

@@ -35,7 +35,10 @@ def test_an_answer_of_another_shape_fails(status: int, body: bytes) -> None:
 @pytest.mark.parametrize("status", [500, 502, 204, 307])
 def test_an_answer_with_a_status_that_nobody_promised_fails(status: int) -> None:
     with pytest.raises(AssertionError):
-        checked(POSTED, Answered(status, {}, b'{"error": "the server failed on this request"}'))
+        checked(
+            POSTED,
+            Answered(status, {}, b'{"error": "the server failed on this request"}'),
+        )
 
 
 def test_an_answer_that_leads_elsewhere_fails() -> None:
@@ -45,5 +48,11 @@ def test_an_answer_that_leads_elsewhere_fails() -> None:
 
 def test_a_request_whose_body_is_cut_off_is_not_whole() -> None:
     cut = posted_in(request("/api/parse", JSON, PARSE[0])[:-1])
-    assert [message["type"] for message in cut.messages()] == ["http.request", "http.disconnect"]
-    assert [message["type"] for message in POSTED.messages()] == ["http.request", "http.request"]
+    assert [message["type"] for message in cut.messages()] == [
+        "http.request",
+        "http.disconnect",
+    ]
+    assert [message["type"] for message in POSTED.messages()] == [
+        "http.request",
+        "http.request",
+    ]

@@ -55,7 +55,11 @@ def time_limit() -> Iterator[None]:
 
 
 def files_in(folder: Path) -> set[Path]:
-    return {path for path in folder.rglob("*") if path.name not in ("again.jsonl", "mcd1.json")}
+    return {
+        path
+        for path in folder.rglob("*")
+        if path.name not in ("again.jsonl", "mcd1.json")
+    }
 
 
 @pytest.fixture
@@ -83,7 +87,9 @@ def test_what_was_refused_before_is_read_or_refused(name: str, folder: Path) -> 
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_a_reader_gives_a_value_or_our_own_error_whatever_it_reads(name: str, folder: Path) -> None:
+def test_a_reader_gives_a_value_or_our_own_error_whatever_it_reads(
+    name: str, folder: Path
+) -> None:
     reader, before = ALL[name], files_in(folder)
 
     @settings(

@@ -70,11 +70,15 @@ def derivation_score(
         here = pending.pop()
         children = here.children
         pending.extend(children)
-        total += table[here.root.rule, here.root.span, tuple(child.root.span for child in children)]
+        total += table[
+            here.root.rule, here.root.span, tuple(child.root.span for child in children)
+        ]
     return total
 
 
-def test_the_example_of_the_papers_appendix_has_one_derivation_with_its_tree_and_target() -> None:
+def test_the_example_of_the_papers_appendix_has_one_derivation_with_its_tree_and_target() -> (
+    None
+):
     source = ("how", "many", "rivers", "pass", "through", "the", "largest", "state")
     graph = charts(PAPER, [source])
     assert derivation_counts(graph) == [1]
@@ -88,7 +92,9 @@ def test_the_example_of_the_papers_appendix_has_one_derivation_with_its_tree_and
             "    [7:8] state ### state",
         ]
     )
-    expected = "answer ( count ( intersection ( river , loc_1 ( largest ( state ) ) ) ) )"
+    expected = (
+        "answer ( count ( intersection ( river , loc_1 ( largest ( state ) ) ) ) )"
+    )
     assert best.derivation.target == tuple(expected.split())
 
 
@@ -97,13 +103,19 @@ def test_the_full_forest_holds_exactly_the_derivations_that_enumeration_finds(
     grammar: Grammar, source: Tokens
 ) -> None:
     expected = known_derivations(grammar, source)
-    assert Counter(forest_derivations(grammar, charts(grammar, [source]))) == Counter(expected)
+    assert Counter(forest_derivations(grammar, charts(grammar, [source]))) == Counter(
+        expected
+    )
 
 
 @given(grammars(max_arity=4), sentences)
-def test_rules_may_have_more_than_two_non_terminals(grammar: Grammar, source: Tokens) -> None:
+def test_rules_may_have_more_than_two_non_terminals(
+    grammar: Grammar, source: Tokens
+) -> None:
     expected = known_derivations(grammar, source)
-    assert Counter(forest_derivations(grammar, charts(grammar, [source]))) == Counter(expected)
+    assert Counter(forest_derivations(grammar, charts(grammar, [source]))) == Counter(
+        expected
+    )
 
 
 @given(grammars(), sentences, st.data())
@@ -111,15 +123,25 @@ def test_the_goal_forest_holds_exactly_the_derivations_that_yield_the_target(
     grammar: Grammar, source: Tokens, data: st.DataObject
 ) -> None:
     derivations = known_derivations(grammar, source)
-    random_targets = st.lists(st.sampled_from(("x", "y", "z")), min_size=1, max_size=6).map(tuple)
+    random_targets = st.lists(
+        st.sampled_from(("x", "y", "z")), min_size=1, max_size=6
+    ).map(tuple)
     reachable = sorted(
-        {derivation.target for derivation in derivations if derivation.target_length < 30}
+        {
+            derivation.target
+            for derivation in derivations
+            if derivation.target_length < 30
+        }
     )
     target = data.draw(
-        st.one_of(st.sampled_from(reachable), random_targets) if reachable else random_targets
+        st.one_of(st.sampled_from(reachable), random_targets)
+        if reachable
+        else random_targets
     )
     goal = goal_charts(grammar, charts(grammar, [source]), [target])
-    expected = Counter(derivation for derivation in derivations if derivation.target == target)
+    expected = Counter(
+        derivation for derivation in derivations if derivation.target == target
+    )
     assert Counter(forest_derivations(grammar, goal)) == expected
 
 
@@ -140,15 +162,16 @@ def test_the_best_and_the_k_best_derivations_equal_sorting_all(
     graph = charts(grammar, [source])
     scores = score(graph, np.random.default_rng(seed))
     expected = sorted(
-        (derivation_score(each, grammar, graph, scores) for each in derivations), reverse=True
+        (derivation_score(each, grammar, graph, scores) for each in derivations),
+        reverse=True,
     )[:k]
     found = k_best_derivations(grammar, graph, scores, k)[0]
     assert [each.score for each in found] == pytest.approx(expected)
     assert len({each.derivation for each in found}) == len(found)
     for each in found:
-        assert derivation_score(each.derivation, grammar, graph, scores) == pytest.approx(
-            each.score
-        )
+        assert derivation_score(
+            each.derivation, grammar, graph, scores
+        ) == pytest.approx(each.score)
     best = best_derivations(grammar, graph, scores)[0]
     assert (best is None) == (not derivations)
     if best is not None:
@@ -157,7 +180,9 @@ def test_the_best_and_the_k_best_derivations_equal_sorting_all(
 
 
 @given(grammars(), st.lists(sentences, max_size=5))
-def test_a_batch_is_its_sentences_one_by_one(grammar: Grammar, sources: list[Tokens]) -> None:
+def test_a_batch_is_its_sentences_one_by_one(
+    grammar: Grammar, sources: list[Tokens]
+) -> None:
     batch = charts(grammar, sources)
     assert batch.sentences == len(sources)
     for position, source in enumerate(sources):
@@ -178,7 +203,9 @@ def test_nodes_come_in_topological_order_and_all_lead_up_to_the_root(
         for owner, row in zip(owners, graph.children, strict=True)
         for child in row
     )
-    assert set(range(graph.nodes - 1)) <= {int(child) for child in graph.children.ravel()}
+    assert set(range(graph.nodes - 1)) <= {
+        int(child) for child in graph.children.ravel()
+    }
 
 
 @given(grammars(), sentences)
@@ -232,17 +259,24 @@ def test_two_hundred_words_under_a_highly_ambiguous_grammar() -> None:
     assert derivation_counts(graph) == [catalan(199)]
     assert log_derivation_counts(graph)[0] == pytest.approx(math.log(catalan(199)))
     assert graph.hyperedges == 200 + 200 * 199 * 201 // 6
-    assert graph.nbytes == sum(array.nbytes for array in graph._asdict().values()) > 16_000_000
+    assert (
+        graph.nbytes
+        == sum(array.nbytes for array in graph._asdict().values())
+        > 16_000_000
+    )
     goal = goal_charts(CATALAN, graph, [("x",) * 200])
     assert log_derivation_counts(goal)[0] == pytest.approx(math.log(catalan(199)))
 
 
 def test_a_limit_stops_a_chart_that_grows_too_large_with_a_clear_error() -> None:
     with pytest.raises(
-        LimitExceeded, match=r"'a a a a a a a a …' \(200 tokens\) needs more than 100,000 entries"
+        LimitExceeded,
+        match=r"'a a a a a a a a …' \(200 tokens\) needs more than 100,000 entries",
     ):
         charts(CATALAN, [("a",), ("a",) * 200], limit=100_000)
-    assert derivation_counts(charts(CATALAN, [("a",) * 20], limit=100_000)) == [catalan(19)]
+    assert derivation_counts(charts(CATALAN, [("a",) * 20], limit=100_000)) == [
+        catalan(19)
+    ]
 
 
 def test_a_derivation_deeper_than_pythons_stack_is_no_problem() -> None:
@@ -253,7 +287,9 @@ def test_a_derivation_deeper_than_pythons_stack_is_no_problem() -> None:
     assert best is not None
     assert best.derivation.target == ("x",) * length
     assert Derivation.parse(str(best.derivation)) == best.derivation
-    assert all(deep == shallow + 1 for shallow, deep in pairwise(best.derivation.depths()))
+    assert all(
+        deep == shallow + 1 for shallow, deep in pairwise(best.derivation.depths())
+    )
 
 
 def test_repeated_non_terminals_that_double_a_target_at_every_level_do_not_fill_the_memory() -> (

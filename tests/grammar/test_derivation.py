@@ -21,19 +21,26 @@ def test_the_text_survives_a_round_trip() -> None:
 
 def test_source_target_depths_and_children_follow_from_the_hyperedges() -> None:
     derivation = Derivation.parse(TEXT)
-    assert " ".join(derivation.source) == "how many rivers pass through the largest state"
+    assert (
+        " ".join(derivation.source) == "how many rivers pass through the largest state"
+    )
     assert (
         " ".join(derivation.target)
         == "answer ( count ( intersection ( river , loc_1 ( largest ( state ) ) ) ) )"
     )
     assert derivation.target_length == len(derivation.target)
     assert list(derivation.depths()) == [0, 1, 1, 2]
-    assert [child.root.span for child in derivation.children] == [Span(2, 3), Span(5, 8)]
+    assert [child.root.span for child in derivation.children] == [
+        Span(2, 3),
+        Span(5, 8),
+    ]
     assert derivation.children[1].target == ("largest", "(", "state", ")")
 
 
 def test_a_part_of_a_target_is_repeated_as_often_as_its_non_terminal() -> None:
-    derivation = Derivation.parse("[0:2] NT_1 thrice ### NT_1 NT_1 NT_1\n  [0:1] jump ### I_JUMP")
+    derivation = Derivation.parse(
+        "[0:2] NT_1 thrice ### NT_1 NT_1 NT_1\n  [0:1] jump ### I_JUMP"
+    )
     assert derivation.target == ("I_JUMP",) * 3
 
 
@@ -56,6 +63,8 @@ def test_a_part_of_a_target_is_repeated_as_often_as_its_non_terminal() -> None:
         ("", "expected one root, found 0"),
     ],
 )
-def test_what_is_no_derivation_is_refused_with_the_reason(text: str, reason: str) -> None:
+def test_what_is_no_derivation_is_refused_with_the_reason(
+    text: str, reason: str
+) -> None:
     with pytest.raises(FormatError, match=reason):
         Derivation.parse(text)

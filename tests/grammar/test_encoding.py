@@ -49,10 +49,16 @@ def test_every_sequence_is_an_item_of_the_node_where_it_ends_and_of_no_other(
     trie = trie_from(stored)
     first, items, nodes = trie.first_item, trie.items, len(trie.first_item) - 1
     found = {
-        int(item): node for node in range(nodes) for item in items[first[node] : first[node + 1]]
+        int(item): node
+        for node in range(nodes)
+        for item in items[first[node] : first[node + 1]]
     }
-    assert found == {item: node_of(trie, sequence) for item, sequence in enumerate(stored)}
-    assert nodes == 1 + len({tuple(each[: at + 1]) for each in stored for at in range(len(each))})
+    assert found == {
+        item: node_of(trie, sequence) for item, sequence in enumerate(stored)
+    }
+    assert nodes == 1 + len(
+        {tuple(each[: at + 1]) for each in stored for at in range(len(each))}
+    )
 
 
 @given(st.integers(0, 100), st.integers(1, 9), st.integers(1, 5), st.data())

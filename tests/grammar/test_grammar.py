@@ -33,7 +33,9 @@ def test_comments_and_blank_lines_are_skipped_and_the_order_of_rules_is_kept() -
 
 
 @pytest.mark.parametrize("name", ["grammar.txt", "grammar.txt.gz"])
-def test_a_grammar_survives_a_round_trip_through_a_file(tmp_path: Path, name: str) -> None:
+def test_a_grammar_survives_a_round_trip_through_a_file(
+    tmp_path: Path, name: str
+) -> None:
     grammar = Grammar.parse(SCAN)
     grammar.write(tmp_path / name)
     assert Grammar.read(tmp_path / name) == grammar
@@ -45,8 +47,12 @@ def test_an_empty_grammar_survives_a_round_trip(tmp_path: Path) -> None:
     assert len(Grammar.read(tmp_path / "empty.txt")) == 0
 
 
-def test_files_with_windows_line_ends_and_a_byte_order_mark_are_read(tmp_path: Path) -> None:
-    (tmp_path / "grammar.txt").write_bytes(b"\xef\xbb\xbfjump ### I_JUMP\r\nwalk ### I_WALK\r\n")
+def test_files_with_windows_line_ends_and_a_byte_order_mark_are_read(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "grammar.txt").write_bytes(
+        b"\xef\xbb\xbfjump ### I_JUMP\r\nwalk ### I_WALK\r\n"
+    )
     assert [str(rule) for rule in Grammar.read(tmp_path / "grammar.txt")] == [
         "jump ### I_JUMP",
         "walk ### I_WALK",
@@ -66,7 +72,14 @@ def test_files_with_windows_line_ends_and_a_byte_order_mark_are_read(tmp_path: P
         (b"j\xff ### I_JUMP", "byte 2 is 0xff, which is not valid UTF-8"),
         (b"j\0 ### I_JUMP", "NUL"),
     ],
-    ids=["no separator", "no source", "too many non-terminals", "repeated", "not UTF-8", "NUL"],
+    ids=[
+        "no separator",
+        "no source",
+        "too many non-terminals",
+        "repeated",
+        "not UTF-8",
+        "NUL",
+    ],
 )
 def test_a_malformed_line_is_refused_with_file_line_and_reason(
     tmp_path: Path, line: bytes, reason: str
@@ -79,7 +92,9 @@ def test_a_malformed_line_is_refused_with_file_line_and_reason(
     assert reason in str(caught.value)
 
 
-def test_a_missing_file_a_folder_and_a_damaged_archive_are_refused_by_name(tmp_path: Path) -> None:
+def test_a_missing_file_a_folder_and_a_damaged_archive_are_refused_by_name(
+    tmp_path: Path,
+) -> None:
     with pytest.raises(NqgError, match=r"nowhere\.txt: no such file"):
         Grammar.read(tmp_path / "nowhere.txt")
     with pytest.raises(NqgError, match="found a folder"):
@@ -96,7 +111,9 @@ def test_the_bound_on_non_terminals_is_a_setting() -> None:
         Grammar((Rule.parse(text),))
 
 
-def test_rules_put_together_in_code_are_sorted_by_text_and_said_twice_only_if_asked_for() -> None:
+def test_rules_put_together_in_code_are_sorted_by_text_and_said_twice_only_if_asked_for() -> (
+    None
+):
     walk, jump = Rule.parse("walk ### I_WALK"), Rule.parse("jump ### I_JUMP")
     assert Grammar.of([walk, jump, walk]).rules == (jump, walk)
     with pytest.raises(FormatError, match="'walk ### I_WALK' is in the grammar twice"):

@@ -24,14 +24,17 @@ def same(left: Hypergraph, right: Hypergraph) -> bool:
 
 
 @given(
-    grammars(), st.lists(sentences, min_size=1, max_size=4), st.lists(st.integers(0, 3), max_size=6)
+    grammars(),
+    st.lists(sentences, min_size=1, max_size=4),
+    st.lists(st.integers(0, 3), max_size=6),
 )
 def test_selecting_sentences_is_the_same_as_charting_them(
     grammar: Grammar, sources: list[Tokens], picks: list[int]
 ) -> None:
     picks = [pick % len(sources) for pick in picks]
     assert same(
-        charts(grammar, sources).select(picks), charts(grammar, [sources[pick] for pick in picks])
+        charts(grammar, sources).select(picks),
+        charts(grammar, [sources[pick] for pick in picks]),
     )
 
 

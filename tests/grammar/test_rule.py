@@ -27,7 +27,9 @@ def test_a_rule_survives_a_round_trip_through_its_text(rule: Rule) -> None:
 @given(tokens())
 def test_every_token_survives_a_round_trip_as_a_terminal(token: str) -> None:
     assert read_symbol(format_symbol(token)) == token
-    assert Rule.parse(str(Rule((token,), (token, token)))) == Rule((token,), (token, token))
+    assert Rule.parse(str(Rule((token,), (token, token)))) == Rule(
+        (token,), (token, token)
+    )
 
 
 @pytest.mark.parametrize(
@@ -68,7 +70,10 @@ def test_symbols_are_spelled_so_that_only_what_would_be_misread_is_escaped(
         ),
         ("a NT_2 ### NT_2", "the source has NT_2; expected NT_1"),
         ("NT_1 a NT_1 ### NT_1", "the source has NT_1, NT_1; expected"),
-        ("a NT_1 ### x", "the source has NT_1 but the target no non-terminal; expected the same"),
+        (
+            "a NT_1 ### x",
+            "the source has NT_1 but the target no non-terminal; expected the same",
+        ),
         ("a ### NT_1", "the source has no non-terminal but the target NT_1"),
     ],
 )

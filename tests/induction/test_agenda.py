@@ -28,7 +28,11 @@ class Sorted:
     def __init__(
         self, grammar: set[LabelRule], settings: InductionSettings, data_weight: float
     ) -> None:
-        self.grammar, self.least, self.data_weight = grammar, settings.minimum_gain, data_weight
+        self.grammar, self.least, self.data_weight = (
+            grammar,
+            settings.minimum_gain,
+            data_weight,
+        )
         self.replaces: dict[LabelRule, dict[LabelRule, float]] = {}
         self.data: dict[LabelRule, tuple[float, Mask]] = {}
 
@@ -40,7 +44,9 @@ class Sorted:
 
     def withdraw(self, replaced: LabelRule) -> None:
         for rule in [
-            rule for rule, found in self.replaces.items() if found.pop(replaced, None) is not None
+            rule
+            for rule, found in self.replaces.items()
+            if found.pop(replaced, None) is not None
         ]:
             self.data.pop(rule, None)
             if not self.replaces[rule]:
@@ -48,16 +54,24 @@ class Sorted:
 
     def invalidate(self, examples: Mask) -> None:
         self.data = {
-            rule: found for rule, found in self.data.items() if not np.any(found[1] & examples)
+            rule: found
+            for rule, found in self.data.items()
+            if not np.any(found[1] & examples)
         }
 
     def saving(self, rule: LabelRule) -> float:
         data_bits = self.data[rule][0] if rule in self.data else 0.0
-        return sum(self.replaces[rule].values()) - 16.0 + self.data_weight * min(0.0, data_bits)
+        return (
+            sum(self.replaces[rule].values())
+            - 16.0
+            + self.data_weight * min(0.0, data_bits)
+        )
 
     def first(self) -> LabelRule | None:
         ranked = sorted(
-            (-self.saving(rule), rule) for rule in self.replaces if rule not in self.grammar
+            (-self.saving(rule), rule)
+            for rule in self.replaces
+            if rule not in self.grammar
         )
         return ranked[0][1] if ranked and -ranked[0][0] > self.least else None
 
@@ -65,9 +79,15 @@ class Sorted:
 rules = st.sampled_from(RULES)
 masks = st.lists(st.integers(0, EXAMPLES - 1)).map(lambda examples: mask(*examples))
 changes = st.one_of(
-    st.tuples(st.just("propose"), rules, rules, st.sampled_from([4.0, 16.0, 20.0, 40.0])),
-    st.tuples(st.just("propose"), rules, rules, st.sampled_from([4.0, 16.0, 20.0, 40.0])),
-    st.tuples(st.just("settle"), st.sampled_from([-30.0, -8.0, -1.0, 0.0, 50.0]), masks),
+    st.tuples(
+        st.just("propose"), rules, rules, st.sampled_from([4.0, 16.0, 20.0, 40.0])
+    ),
+    st.tuples(
+        st.just("propose"), rules, rules, st.sampled_from([4.0, 16.0, 20.0, 40.0])
+    ),
+    st.tuples(
+        st.just("settle"), st.sampled_from([-30.0, -8.0, -1.0, 0.0, 50.0]), masks
+    ),
     st.tuples(st.just("disturb"), masks),
     st.tuples(st.just("leave"), rules),
     st.tuples(st.just("add"), rules),
@@ -95,7 +115,9 @@ def test_the_first_candidate_is_the_best_of_all(
             assert (found.data_bits is None) == (found.rule not in twin.data)
 
 
-def make(change: tuple[object, ...], grammar: set[LabelRule], agenda: Agenda, twin: Sorted) -> None:
+def make(
+    change: tuple[object, ...], grammar: set[LabelRule], agenda: Agenda, twin: Sorted
+) -> None:
     match change:
         case ("propose", LabelRule() as rule, LabelRule() as replaced, float(bits)):
             agenda.propose(rule, replaced, Replacement(bits))
@@ -104,7 +126,9 @@ def make(change: tuple[object, ...], grammar: set[LabelRule], agenda: Agenda, tw
             if (candidate := agenda.first()) is not None:
                 numbers = np.flatnonzero(examples)
                 candidate.outcome = DataTerm(
-                    numbers, np.ones_like(numbers, dtype=np.bool_), np.zeros(len(numbers))
+                    numbers,
+                    np.ones_like(numbers, dtype=np.bool_),
+                    np.zeros(len(numbers)),
                 )
                 agenda.record_data_term(candidate, data_bits)
                 twin.data[candidate.rule] = data_bits, examples
@@ -132,7 +156,9 @@ def test_an_empty_agenda_has_no_first_candidate() -> None:
 
 
 def test_a_gain_in_the_data_does_not_count_and_a_loss_does() -> None:
-    agenda = agenda_of((A, RULES[4], Replacement(20.0)), (B, RULES[5], Replacement(19.0)))
+    agenda = agenda_of(
+        (A, RULES[4], Replacement(20.0)), (B, RULES[5], Replacement(19.0))
+    )
     first = agenda.first()
     assert first is not None
     agenda.record_data_term(first, 100.0)
@@ -149,7 +175,9 @@ def test_a_gain_in_the_data_does_not_count_and_a_loss_does() -> None:
 
 def test_a_replacement_without_a_companion_goes_before_one_with() -> None:
     for order in (1, -1):
-        offers = [(A, C, Replacement(40.0)), (A, C, Replacement(24.0, companion=D))][::order]
+        offers = [(A, C, Replacement(40.0)), (A, C, Replacement(24.0, companion=D))][
+            ::order
+        ]
         first = agenda_of(*offers).first()
         assert first is not None
         assert (first.added, first.grammar_bits) == ((A,), 24.0)
@@ -169,14 +197,21 @@ def test_companions_are_added_with_the_candidate_each_once_and_in_order() -> Non
 
 def test_the_foremost_candidates_include_the_first() -> None:
     agenda = agenda_of(
-        *((rule, RULES[0], Replacement(17.0 + 3 * rule.source[0])) for rule in RULES[1:])
+        *(
+            (rule, RULES[0], Replacement(17.0 + 3 * rule.source[0]))
+            for rule in RULES[1:]
+        )
     )
     assert [candidate.rule for candidate in agenda.top(2)] == [RULES[5], RULES[4]]
     assert len(agenda.top(50)) == 5
 
 
-@pytest.mark.parametrize(("examples", "matters"), [((0,), True), ((2,), False), ((), False)])
-def test_an_outcome_forgets_what_has_changed(examples: tuple[int, ...], matters: bool) -> None:
+@pytest.mark.parametrize(
+    ("examples", "matters"), [((0,), True), ((2,), False), ((), False)]
+)
+def test_an_outcome_forgets_what_has_changed(
+    examples: tuple[int, ...], matters: bool
+) -> None:
     outcome = DataTerm(np.array([0, 1]), np.ones(2, dtype=np.bool_), np.zeros(2))
     assert outcome.forget(mask(*examples)) is matters
     assert outcome.is_current.tolist() == [0 not in examples, True]

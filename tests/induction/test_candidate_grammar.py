@@ -23,7 +23,8 @@ def label(text: str) -> LabelRule:
 def found_superfluous(rules: list[Rule]) -> set[Rule]:
     labels = [VOCABULARY.label_rule(rule) for rule in rules]
     return {
-        VOCABULARY.rule(rule) for rule in derivable_rules(labels, CandidateGrammar(labels).arrays)
+        VOCABULARY.rule(rule)
+        for rule in derivable_rules(labels, CandidateGrammar(labels).arrays)
     }
 
 
@@ -60,7 +61,9 @@ def derives(grammar: CandidateGrammar, rule: LabelRule) -> bool:
     return bool(data_bits(grammar.arrays, *batches)[0] == 0.0)
 
 
-def test_rules_that_are_only_tried_are_out_of_force_until_they_are_switched_on() -> None:
+def test_rules_that_are_only_tried_are_out_of_force_until_they_are_switched_on() -> (
+    None
+):
     grammar = CandidateGrammar([A, B], tried=[PAIR, A])
     assert A in grammar
     assert PAIR in grammar
@@ -92,9 +95,9 @@ def test_a_bench_with_rules_out_of_force_is_as_good_as_one_without_them(
     assert derivable_rules(on, grammar.switched([], off)) == derivable_rules(
         on, CandidateGrammar(on).arrays
     )
-    assert derivable_rules(on, CandidateGrammar(on, tried=off).arrays) == derivable_rules(
-        on, CandidateGrammar(on).arrays
-    )
+    assert derivable_rules(
+        on, CandidateGrammar(on, tried=off).arrays
+    ) == derivable_rules(on, CandidateGrammar(on).arrays)
 
 
 def test_a_rule_that_is_not_on_the_bench_cannot_be_switched() -> None:

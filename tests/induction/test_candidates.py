@@ -12,23 +12,35 @@ from nqg.grammar.grammar import Rule
 from nqg.induction import candidates as module
 from nqg.induction.candidates import SplitPool, SplitSettings, all_splits, candidates
 from nqg.induction.description_length import LabelRule, Labels, TerminalVocabulary
-from oracles import Brackets, candidates_by_definition, derived_targets, splits_by_definition
+from oracles import (
+    Brackets,
+    candidates_by_definition,
+    derived_targets,
+    splits_by_definition,
+)
 from strategies import composed, related_rules
 
 BRACKETS: Brackets = (("(", ")"),)
 VOCABULARY = TerminalVocabulary(("(", ")", "a", "b", "x", "y"))
 
 
-def label_rules(rules: list[Rule], vocabulary: TerminalVocabulary = VOCABULARY) -> list[LabelRule]:
+def label_rules(
+    rules: list[Rule], vocabulary: TerminalVocabulary = VOCABULARY
+) -> list[LabelRule]:
     return [vocabulary.label_rule(rule) for rule in rules]
 
 
 def split_settings(
-    repeated: bool, most: int, brackets: Brackets, vocabulary: TerminalVocabulary = VOCABULARY
+    repeated: bool,
+    most: int,
+    brackets: Brackets,
+    vocabulary: TerminalVocabulary = VOCABULARY,
 ) -> SplitSettings:
     numbers = vocabulary.numbers
     return SplitSettings(
-        repeated, most, tuple((numbers[left], numbers[right]) for left, right in brackets)
+        repeated,
+        most,
+        tuple((numbers[left], numbers[right]) for left, right in brackets),
     )
 
 
@@ -41,10 +53,13 @@ def found_candidates(
 ) -> list[set[Rule]]:
     vocabulary = TerminalVocabulary.of((), [*rules, Rule(("(",), (")",))])
     labels = label_rules(rules, vocabulary)
-    arrays = grammar_arrays([rule.source for rule in labels], [rule.target for rule in labels])
+    arrays = grammar_arrays(
+        [rule.source for rule in labels], [rule.target for rule in labels]
+    )
     allowed = split_settings(repeated_targets, max_non_terminals, brackets, vocabulary)
     return [
-        {vocabulary.rule(rule) for rule in found} for found in candidates(labels, arrays, allowed)
+        {vocabulary.rule(rule) for rule in found}
+        for found in candidates(labels, arrays, allowed)
     ]
 
 
@@ -52,7 +67,9 @@ def parsed(*texts: str) -> list[Rule]:
     return [Rule.parse(text) for text in texts]
 
 
-@given(related_rules(), st.booleans(), st.integers(1, 3), st.sampled_from([(), BRACKETS]))
+@given(
+    related_rules(), st.booleans(), st.integers(1, 3), st.sampled_from([(), BRACKETS])
+)
 @hypothesis_settings(max_examples=200)
 def test_the_candidates_of_every_rule_are_those_of_the_definition(
     rules: list[Rule], repeated: bool, most: int, brackets: Brackets
@@ -63,7 +80,11 @@ def test_the_candidates_of_every_rule_are_those_of_the_definition(
     for rule, ours in zip(rules, found, strict=True):
         others = [other for other in rules if other != rule]
         expected = candidates_by_definition(
-            rule, others, repeated_targets=repeated, max_non_terminals=most, brackets=brackets
+            rule,
+            others,
+            repeated_targets=repeated,
+            max_non_terminals=most,
+            brackets=brackets,
         )
         assert set(map(str, ours)) == set(map(str, expected)), str(rule)
 
@@ -72,12 +93,14 @@ def test_the_candidates_of_every_rule_are_those_of_the_definition(
 def test_every_candidate_derives_its_rule_together_with_the_others(
     rules: list[Rule], repeated: bool
 ) -> None:
-    for rule, found in zip(rules, found_candidates(rules, repeated_targets=repeated), strict=True):
+    for rule, found in zip(
+        rules, found_candidates(rules, repeated_targets=repeated), strict=True
+    ):
         for candidate in found:
             others = [other for other in rules if other != rule]
-            assert rule.target in derived_targets([*others, candidate], len(rule.target))(
-                rule.source
-            )
+            assert rule.target in derived_targets(
+                [*others, candidate], len(rule.target)
+            )(rule.source)
 
 
 def splits(rule: Rule, settings: SplitSettings) -> list[tuple[Rule, Rule]]:
@@ -101,7 +124,9 @@ def rule_bits(rule: LabelRule) -> float:
     return side_bits(rule.source) + side_bits(rule.target)
 
 
-@given(related_rules(), st.booleans(), st.integers(1, 3), st.sampled_from([(), BRACKETS]))
+@given(
+    related_rules(), st.booleans(), st.integers(1, 3), st.sampled_from([(), BRACKETS])
+)
 def test_splits_are_those_of_the_definition(
     rules: list[Rule], repeated: bool, most: int, brackets: Brackets
 ) -> None:
@@ -114,10 +139,14 @@ def test_splits_are_those_of_the_definition(
 
 
 @given(related_rules(), st.booleans())
-def test_the_two_parts_of_a_split_make_the_rule_again(rules: list[Rule], repeated: bool) -> None:
+def test_the_two_parts_of_a_split_make_the_rule_again(
+    rules: list[Rule], repeated: bool
+) -> None:
     for rule in rules:
         for outer, inner in splits(rule, split_settings(repeated, 3, ())):
-            assert rule in [composed(outer, index, inner) for index in range(1, outer.arity + 1)]
+            assert rule in [
+                composed(outer, index, inner) for index in range(1, outer.arity + 1)
+            ]
 
 
 @given(
@@ -191,17 +220,26 @@ def test_the_example_of_the_paper() -> None:
 
 
 def test_a_pair_that_a_rule_lacks_to_be_derivable_is_a_candidate() -> None:
-    rules = parsed("jump twice after walk ### W J J", "NT_1 after NT_2 ### NT_2 NT_1", "walk ### W")
-    assert Rule.parse("jump twice ### J J") in found_candidates(rules, repeated_targets=True)[0]
+    rules = parsed(
+        "jump twice after walk ### W J J", "NT_1 after NT_2 ### NT_2 NT_1", "walk ### W"
+    )
+    assert (
+        Rule.parse("jump twice ### J J")
+        in found_candidates(rules, repeated_targets=True)[0]
+    )
 
 
 def test_a_pair_is_needed_through_several_rules() -> None:
-    rules = parsed("a b c d ### x y z", "a NT_1 ### x NT_1", "NT_1 d ### NT_1 z", "b ### y")
+    rules = parsed(
+        "a b c d ### x y z", "a NT_1 ### x NT_1", "NT_1 d ### NT_1 z", "b ### y"
+    )
     through_one, through_both = "b c d ### y z", "b c ### y"
     assert {through_one, through_both} <= set(map(str, found_candidates(rules)[0]))
 
 
-def test_a_string_that_repeats_is_cut_out_of_the_target_only_where_that_is_asked_for() -> None:
+def test_a_string_that_repeats_is_cut_out_of_the_target_only_where_that_is_asked_for() -> (
+    None
+):
     rules = parsed("jump twice ### J J", "jump ### J")
     assert found_candidates(rules)[0] == set()
     assert found_candidates(rules, repeated_targets=True)[0] == set(
@@ -211,14 +249,18 @@ def test_a_string_that_repeats_is_cut_out_of_the_target_only_where_that_is_asked
 
 def test_a_span_that_repeats_is_never_cut_out_of_the_source() -> None:
     assert (
-        found_candidates(parsed("jump and jump ### J", "jump ### J"), repeated_targets=True)[0]
+        found_candidates(
+            parsed("jump and jump ### J", "jump ### J"), repeated_targets=True
+        )[0]
         == set()
     )
 
 
 def test_strings_that_overlap_are_replaced_from_left_to_right() -> None:
     rules = parsed("a b ### x x x", "a ### x x")
-    assert set(map(str, found_candidates(rules, repeated_targets=True)[0])) == {"NT_1 b ### NT_1 x"}
+    assert set(map(str, found_candidates(rules, repeated_targets=True)[0])) == {
+        "NT_1 b ### NT_1 x"
+    }
 
 
 def test_a_hole_may_stand_for_some_of_the_occurrences_of_a_string() -> None:
@@ -253,7 +295,9 @@ def test_candidates_have_no_more_non_terminals_than_allowed() -> None:
 
 def test_a_rules_own_non_terminals_go_with_the_part_that_is_cut_out() -> None:
     rules = parsed(
-        "big a NT_1 of NT_2 ### f x NT_2 NT_1", "a NT_1 ### x NT_1", "NT_1 of NT_2 ### NT_2 NT_1"
+        "big a NT_1 of NT_2 ### f x NT_2 NT_1",
+        "a NT_1 ### x NT_1",
+        "NT_1 of NT_2 ### NT_2 NT_1",
     )
     assert set(map(str, found_candidates(rules)[0])) == {
         "big NT_1 ### f NT_1",

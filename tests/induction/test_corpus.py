@@ -23,17 +23,24 @@ VOCABULARY = TerminalVocabulary(("NT_1", "a", "b", "x", "y"))
 
 def corpus_of(sources: list[Tokens]) -> EncodedExamples:
     return EncodedExamples.of(
-        [LabelRule(VOCABULARY.labels(source), VOCABULARY.labels(("x",))) for source in sources]
+        [
+            LabelRule(VOCABULARY.labels(source), VOCABULARY.labels(("x",)))
+            for source in sources
+        ]
     )
 
 
 def touched(sources: list[Tokens], *touching: Rule) -> list[bool]:
-    mask = corpus_of(sources).touched_by([VOCABULARY.label_rule(rule) for rule in touching])
+    mask = corpus_of(sources).touched_by(
+        [VOCABULARY.label_rule(rule) for rule in touching]
+    )
     return [bool(is_touched) for is_touched in mask]
 
 
 @given(
-    st.lists(st.lists(st.sampled_from(("a", "b", "NT_1")), max_size=7).map(tuple), max_size=8),
+    st.lists(
+        st.lists(st.sampled_from(("a", "b", "NT_1")), max_size=7).map(tuple), max_size=8
+    ),
     rules(max_arity=3),
 )
 def test_a_rule_touches_the_examples_that_it_can_lie_over(
@@ -48,7 +55,9 @@ def test_every_rule_that_a_derivation_uses_touches_the_example(
 ) -> None:
     assume(derivation_counts(charts(grammar, [source]))[0] <= 300)
     used = {
-        hyperedge.rule for each in all_derivations(grammar, source) for hyperedge in each.hyperedges
+        hyperedge.rule
+        for each in all_derivations(grammar, source)
+        for hyperedge in each.hyperedges
     }
     assert all(touched([source], rule) == [True] for rule in used)
 
@@ -73,7 +82,9 @@ def test_several_rules_touch_what_each_of_them_touches(
         ("a a b a b b", True),
     ],
 )
-def test_non_terminals_stand_for_at_least_one_word_each(source: str, is_touched: bool) -> None:
+def test_non_terminals_stand_for_at_least_one_word_each(
+    source: str, is_touched: bool
+) -> None:
     rule = Rule.parse("a NT_1 a b ### x NT_1")
     assert touched([Example(source, "x").source_tokens], rule) == [is_touched]
 
@@ -86,7 +97,10 @@ def test_examples_are_selected_with_their_targets() -> None:
         [0, 1, 3],
         [1, 1, 2],
     )
-    assert (chosen.targets.offsets.tolist(), chosen.targets.values.tolist()) == ([0, 1, 2], [4, 3])
+    assert (chosen.targets.offsets.tolist(), chosen.targets.values.tolist()) == (
+        [0, 1, 2],
+        [4, 3],
+    )
     assert len(corpus) == 3
     assert len(corpus.select(np.array([], dtype=np.int64))) == 0
 

@@ -28,7 +28,9 @@ AMBIGUOUS = Grammar.parse("a ### x\na ### y\nNT_1 NT_2 ### NT_1 NT_2")
 targets = st.lists(st.sampled_from(("x", "y", "z")), min_size=1, max_size=6).map(tuple)
 
 
-def batches(grammar: Grammar, pairs: list[tuple[Tokens, Tokens]]) -> tuple[Ragged, Ragged]:
+def batches(
+    grammar: Grammar, pairs: list[tuple[Tokens, Tokens]]
+) -> tuple[Ragged, Ragged]:
     sources, goals = ([pair[side] for pair in pairs] for side in (0, 1))
     return grammar.encoded.encode(sources), grammar.encoded.encode(goals)
 
@@ -37,10 +39,14 @@ def log_counts(
     arrays: GrammarArrays, sources: Ragged, targets: Ragged
 ) -> tuple[FloatArray, FloatArray]:
     full = encoded_charts(arrays, sources)
-    return log_derivation_counts(full), log_derivation_counts(encoded_goals(arrays, full, targets))
+    return log_derivation_counts(full), log_derivation_counts(
+        encoded_goals(arrays, full, targets)
+    )
 
 
-def counts(grammar: Grammar, pairs: list[tuple[Tokens, Tokens]]) -> list[tuple[float, float]]:
+def counts(
+    grammar: Grammar, pairs: list[tuple[Tokens, Tokens]]
+) -> list[tuple[float, float]]:
     everything, right = log_counts(grammar.encoded.arrays, *batches(grammar, pairs))
     return list(zip(everything.tolist(), right.tolist(), strict=True))
 
@@ -54,12 +60,19 @@ def logarithm(count: int) -> float:
 
 
 @given(grammars(), sentences, st.data())
-def test_counts_equal_enumeration(grammar: Grammar, source: Tokens, data: st.DataObject) -> None:
+def test_counts_equal_enumeration(
+    grammar: Grammar, source: Tokens, data: st.DataObject
+) -> None:
     assume(derivation_counts(charts(grammar, [source]))[0] <= FEW)
     derivations = all_derivations(grammar, source)
     reachable = sorted({each.target for each in derivations if each.target_length < 30})
-    target = data.draw(st.one_of(st.sampled_from(reachable), targets) if reachable else targets)
-    right = sum(each.target_length == len(target) and each.target == target for each in derivations)
+    target = data.draw(
+        st.one_of(st.sampled_from(reachable), targets) if reachable else targets
+    )
+    right = sum(
+        each.target_length == len(target) and each.target == target
+        for each in derivations
+    )
     assert counts(grammar, [(source, target)])[0] == pytest.approx(
         (logarithm(len(derivations)), logarithm(right))
     )
@@ -75,8 +88,12 @@ def test_counts_equal_enumeration(grammar: Grammar, source: Tokens, data: st.Dat
 def test_rules_that_are_switched_off_are_as_if_they_were_not_there(
     grammar: Grammar, pairs: list[tuple[Tokens, Tokens]], switches: list[bool]
 ) -> None:
-    active = np.array([*switches, *[True] * len(grammar)][: len(grammar)], dtype=np.bool_)
-    smaller = Grammar(tuple(rule for rule, is_on in zip(grammar, active, strict=True) if is_on))
+    active = np.array(
+        [*switches, *[True] * len(grammar)][: len(grammar)], dtype=np.bool_
+    )
+    smaller = Grammar(
+        tuple(rule for rule, is_on in zip(grammar, active, strict=True) if is_on)
+    )
     switched = grammar.encoded.arrays._replace(active=active)
     found = log_counts(switched, *batches(grammar, pairs))
     np.testing.assert_allclose(found, np.array(counts(smaller, pairs)).reshape(-1, 2).T)
@@ -101,9 +118,12 @@ def test_numbers_too_large_for_floats_are_counted_in_logarithms() -> None:
     for _ in range(350):
         everything.append(len(signs) * everything[-1] + everything[-2])
         right.append(right[-1] + right[-2])
-    pairs = [((*["a"] * length, "e"), (*["x"] * length, "e")) for length in (1, 2, 300, 351)]
+    pairs = [
+        ((*["a"] * length, "e"), (*["x"] * length, "e")) for length in (1, 2, 300, 351)
+    ]
     expected = [
-        (math.log(everything[length]), math.log(right[length])) for length in (1, 2, 300, 351)
+        (math.log(everything[length]), math.log(right[length]))
+        for length in (1, 2, 300, 351)
     ]
     assert math.isfinite(float(everything[300]))
     with pytest.raises(OverflowError):
@@ -113,12 +133,19 @@ def test_numbers_too_large_for_floats_are_counted_in_logarithms() -> None:
 
 
 def test_a_choice_between_two_signs_a_word_costs_a_bit_a_word() -> None:
-    pairs = [(("a",) * length, ("x", "y", "y", "x", "y")[:length]) for length in range(1, 6)]
+    pairs = [
+        (("a",) * length, ("x", "y", "y", "x", "y")[:length]) for length in range(1, 6)
+    ]
     assert bits(AMBIGUOUS, pairs) == pytest.approx([1, 2, 3, 4, 5])
 
 
 def test_unknown_tokens_cannot_be_derived() -> None:
-    pairs = [(("b",), ("x",)), (("a",), ("b",)), (("a", "b"), ("x", "b")), (("a",), ("x",))]
+    pairs = [
+        (("b",), ("x",)),
+        (("a",), ("b",)),
+        (("a", "b"), ("x", "b")),
+        (("a",), ("x",)),
+    ]
     assert counts(CATALAN, pairs) == [
         (-math.inf, -math.inf),
         (0.0, -math.inf),

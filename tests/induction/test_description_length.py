@@ -49,9 +49,9 @@ def test_a_terminal_that_spells_a_non_terminal_costs_as_much_as_any_terminal() -
 @given(rules(max_arity=3))
 def test_rules_in_numbers_cost_the_same(rule: Rule) -> None:
     settings = InductionSettings(terminal_bits=7.0, non_terminal_bits=3.0)
-    assert label_bits(TerminalVocabulary.of((), [rule]).label_rule(rule), settings) == rule_bits(
-        rule, settings
-    )
+    assert label_bits(
+        TerminalVocabulary.of((), [rule]).label_rule(rule), settings
+    ) == rule_bits(rule, settings)
 
 
 def test_the_two_parts_by_hand() -> None:
@@ -81,7 +81,9 @@ def test_an_example_that_cannot_be_derived_costs_infinitely_many_bits() -> None:
 
 
 def test_no_examples_cost_nothing_but_the_grammar() -> None:
-    assert description_length(GRAMMAR, [], SETTINGS) == DescriptionLength(GRAMMAR_BITS, 0.0)
+    assert description_length(GRAMMAR, [], SETTINGS) == DescriptionLength(
+        GRAMMAR_BITS, 0.0
+    )
 
 
 @pytest.mark.parametrize(
@@ -100,6 +102,8 @@ def test_the_published_grammars_have_the_bits_that_are_on_record(
 ) -> None:
     grammar = Grammar.read(reference_grammars / f"{name}.rules.txt")
     assert (
-        description_length(grammar, [], SETTINGS.changed(terminal_bits=terminal_bits)).grammar_bits
+        description_length(
+            grammar, [], SETTINGS.changed(terminal_bits=terminal_bits)
+        ).grammar_bits
         == expected
     )

@@ -32,7 +32,9 @@ PAIRS = [
 PAIRS_BY_LENGTH = sorted(PAIRS, key=lambda example: len(example.source_tokens))
 
 
-def brute_force(targets: list[tuple[str, ...]]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+def brute_force(
+    targets: list[tuple[str, ...]],
+) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     first = targets[0]
     found = []
     for left in range(len(first)):
@@ -51,7 +53,11 @@ def brute_force(targets: list[tuple[str, ...]]) -> tuple[tuple[str, ...], tuple[
 
 
 @given(
-    st.lists(st.lists(st.sampled_from("ab()"), min_size=1, max_size=6), min_size=1, max_size=4),
+    st.lists(
+        st.lists(st.sampled_from("ab()"), min_size=1, max_size=6),
+        min_size=1,
+        max_size=4,
+    ),
     st.text("ab(", max_size=3),
 )
 def test_the_frame_is_the_longest_that_all_targets_share(
@@ -77,12 +83,16 @@ def test_rules_for_what_is_inside_come_first() -> None:
     induction = Induction(PAIRS, FRAMED)
     steps = list(induction.steps())
     framing = [step.phase for step in steps].index(Phase.FRAMING)
-    assert not any("answer" in rule.target for step in steps[:framing] for rule in step.added)
+    assert not any(
+        "answer" in rule.target for step in steps[:framing] for rule in step.added
+    )
     assert steps[framing].added == tuple(
         Rule(each.source_tokens, each.target_tokens) for each in PAIRS_BY_LENGTH
     )
     assert all(
-        "answer" in rule.target for rule in induction.grammar if rule.source[0] in ("a", "the")
+        "answer" in rule.target
+        for rule in induction.grammar
+        if rule.source[0] in ("a", "the")
     )
 
 

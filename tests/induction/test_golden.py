@@ -15,7 +15,9 @@ FOLDER = Path(__file__).resolve().parent.parent / "golden" / "induction"
 ARROW = "\n=>\n"
 
 
-@pytest.mark.parametrize("file", sorted(FOLDER.glob("*.txt")), ids=lambda file: str(file.stem))
+@pytest.mark.parametrize(
+    "file", sorted(FOLDER.glob("*.txt")), ids=lambda file: str(file.stem)
+)
 def test_the_induced_grammar_is_the_one_on_file(file: Path) -> None:
     given, arrow, expected = file.read_text().partition(ARROW)
     found = f"{induced(given)}\n"
@@ -29,6 +31,8 @@ def test_the_induced_grammar_is_the_one_on_file(file: Path) -> None:
 def induced(given: str) -> str:
     """The grammar of the pairs; the settings' name is the last word of the first line."""
     title, *lines = given.splitlines()
-    pairs = [line.split("->") for line in lines if line.strip() and not line.startswith("#")]
+    pairs = [
+        line.split("->") for line in lines if line.strip() and not line.startswith("#")
+    ]
     examples = [Example(source.strip(), target.strip()) for source, target in pairs]
     return str(induce(examples, InductionSettings.named(title.split()[-1])))

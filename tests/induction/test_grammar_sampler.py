@@ -49,18 +49,25 @@ EXAMPLES = [
 ]
 
 
-def trees(grammar: Grammar, space: TypedSpace, depth: int) -> list[list[tuple[int, ...]]]:
+def trees(
+    grammar: Grammar, space: TypedSpace, depth: int
+) -> list[list[tuple[int, ...]]]:
     """Every derivation of at most this depth below each slot, as rules in pre-order: the obvious way."""
     if not depth:
         return [[] for _ in space.argument_classes]
     below, found = trees(grammar, space, depth - 1), list[tuple[int, ...]]()
     for number, rule in enumerate(grammar):
         slots = [int(space.first_argument[number]) + at for at in range(rule.arity)]
-        found += [(number, *sum(parts, ())) for parts in product(*(below[slot] for slot in slots))]
+        found += [
+            (number, *sum(parts, ()))
+            for parts in product(*(below[slot] for slot in slots))
+        ]
     return [found for _ in space.argument_classes]
 
 
-def placed(grammar: Grammar, space: TypedSpace, rules: tuple[int, ...]) -> list[tuple[int, int]]:
+def placed(
+    grammar: Grammar, space: TypedSpace, rules: tuple[int, ...]
+) -> list[tuple[int, int]]:
     """A derivation in pre-order as slots and rules."""
     pending, found = [ROOT_ARGUMENT], list[tuple[int, int]]()
     for rule in rules:
@@ -73,7 +80,9 @@ def placed(grammar: Grammar, space: TypedSpace, rules: tuple[int, ...]) -> list[
 @pytest.mark.parametrize("grammar", GRAMMARS.values(), ids=GRAMMARS)
 @settings(max_examples=20)
 @given(seed=st.integers(0, 1000), depth=st.integers(2, 3))
-def test_sums_are_those_of_all_legal_derivations(grammar: Grammar, seed: int, depth: int) -> None:
+def test_sums_are_those_of_all_legal_derivations(
+    grammar: Grammar, seed: int, depth: int
+) -> None:
     space = TypedSpace.of(grammar)
     weights = np.random.default_rng(seed).random(space.legal.shape) * space.legal
     total = 0.0
@@ -92,10 +101,13 @@ def test_draws_are_in_proportion_to_probabilities() -> None:
     table, rng = SamplingTable(space, weights, 3), random.Random(0)
     drawn = Counter(table.derivation(rng) for _ in range(20_000))
     for derivation, count in drawn.most_common(10):
-        expected = math.prod(float(weights[place]) for place in derivation) / table.total
+        expected = (
+            math.prod(float(weights[place]) for place in derivation) / table.total
+        )
         assert count / 20_000 == pytest.approx(expected, abs=0.02)
     assert all(
-        LEGAL.accepts(render_derivation(derivation, grammar)[1].split()) for derivation in drawn
+        LEGAL.accepts(render_derivation(derivation, grammar)[1].split())
+        for derivation in drawn
     )
 
 
@@ -109,13 +121,16 @@ def test_draws_are_in_proportion_to_probabilities() -> None:
 def test_samples_are_legal_different_short_enough_and_the_seeds_alone(
     seed: int, explore: float, rare: float, longest: int
 ) -> None:
-    asked = SamplingSettings(depth=5, explore=explore, rare=rare, longest=longest, per_target=2)
+    asked = SamplingSettings(
+        depth=5, explore=explore, rare=rare, longest=longest, per_target=2
+    )
     sampler = GrammarSampler(GRAMMARS["typed"], EXAMPLES, asked)
     pairs = sampler.samples(40, seed)
     assert pairs == GrammarSampler(GRAMMARS["typed"], EXAMPLES, asked).samples(40, seed)
     assert len({*pairs}) == len(pairs) <= 40
     assert all(
-        LEGAL.accepts(pair.target_tokens) and len(pair.target_tokens) <= longest for pair in pairs
+        LEGAL.accepts(pair.target_tokens) and len(pair.target_tokens) <= longest
+        for pair in pairs
     )
     assert max(Counter(pair.target for pair in pairs).values(), default=0) <= 2
 
@@ -139,21 +154,36 @@ walk ### W
 NT_1 opposite NT_2 ### NT_2 NT_2 NT_1
 NT_1 around NT_2 ### NT_2 NT_1 NT_2 NT_1
 """)
-SEEN = ["jump opposite left = L L J", "walk opposite right = R R W", "jump around left = L J L J"]
+SEEN = [
+    "jump opposite left = L L J",
+    "walk opposite right = R R W",
+    "jump around left = L J L J",
+]
 
 
 def test_exploring_draws_what_similar_places_have() -> None:
     examples = [Example(*pair.split(" = ")) for pair in SEEN * 100]
 
     def around(explore: float) -> Counter[str]:
-        sampler = GrammarSampler(TURNS, examples, SamplingSettings(depth=2, explore=explore))
-        table, rng = SamplingTable(sampler.space, sampler.probabilities, 2), random.Random(0)
-        sources = [render_derivation(table.derivation(rng), TURNS)[0] for _ in range(3000)]
+        sampler = GrammarSampler(
+            TURNS, examples, SamplingSettings(depth=2, explore=explore)
+        )
+        table, rng = (
+            SamplingTable(sampler.space, sampler.probabilities, 2),
+            random.Random(0),
+        )
+        sources = [
+            render_derivation(table.derivation(rng), TURNS)[0] for _ in range(3000)
+        ]
         return Counter(source.split()[-1] for source in sources if "around" in source)
 
     assert around(0.0)["left"] > 50 * around(0.0)["right"]
     explored = around(0.3)
-    assert explored["left"] > explored["right"] > 2 * max(explored["jump"], explored["walk"])
+    assert (
+        explored["left"]
+        > explored["right"]
+        > 2 * max(explored["jump"], explored["walk"])
+    )
 
 
 @given(seed=st.integers(0, 99), explore=st.floats(0, 1))
@@ -183,7 +213,8 @@ def test_probabilities_are_mixed_place_by_place(seed: int, explore: float) -> No
 
 def test_a_grammar_that_can_say_nothing_is_refused() -> None:
     with pytest.raises(
-        NqgError, match="no legal target has a derivation of depth 1 or less; raise depth"
+        NqgError,
+        match="no legal target has a derivation of depth 1 or less; raise depth",
     ):
         GrammarSampler(GRAMMARS["typed"], settings=SamplingSettings(depth=1)).samples(1)
     with pytest.raises(NqgError, match="no rules to draw pairs from"):

@@ -35,7 +35,9 @@ def test_by_hand(source: str, target: str, expected: list[str]) -> None:
     words = sorted({*source.split(), *target.split()})
     numbered = [tuple(map(words.index, side.split())) for side in (source, target)]
     found = shared_strings(*numbered)
-    assert [" ".join(words[number] for number in string) for string in found] == expected
+    assert [
+        " ".join(words[number] for number in string) for string in found
+    ] == expected
 
 
 @given(short, short)
@@ -44,14 +46,18 @@ def test_the_longest_shared_string_comes_first_and_lengths_never_grow(
 ) -> None:
     lengths = [len(string) for string in shared_strings(source, target)]
     longest = [
-        n for n in range(1, len(source) + 1) if set(strings(source, n)) & set(strings(target, n))
+        n
+        for n in range(1, len(source) + 1)
+        if set(strings(source, n)) & set(strings(target, n))
     ]
     assert lengths[:1] == longest[-1:]
     assert lengths == sorted(lengths, reverse=True)
 
 
 @given(short, short)
-def test_shared_strings_do_not_overlap_on_either_side(source: Tokens, target: Tokens) -> None:
+def test_shared_strings_do_not_overlap_on_either_side(
+    source: Tokens, target: Tokens
+) -> None:
     found = shared_strings(source, target)
     for side in (source, target):
         assert can_be_laid_out(found, side)
@@ -62,7 +68,9 @@ def can_be_laid_out(pieces: list[Tokens], side: tuple[int | None, ...]) -> bool:
     if not pieces:
         return True
     size = len(pieces[0])
-    places = [at for at in range(len(side) - size + 1) if side[at : at + size] == pieces[0]]
+    places = [
+        at for at in range(len(side) - size + 1) if side[at : at + size] == pieces[0]
+    ]
     return any(
         can_be_laid_out(pieces[1:], (*side[:at], *[None] * size, *side[at + size :]))
         for at in places

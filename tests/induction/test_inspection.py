@@ -48,33 +48,48 @@ sentences = st.lists(st.sampled_from("ab"), min_size=1, max_size=4).map(" ".join
 
 
 @settings(max_examples=50)
-@given(grammar=grammars(), pairs=st.lists(st.tuples(sentences, sentences), min_size=1, max_size=4))
+@given(
+    grammar=grammars(),
+    pairs=st.lists(st.tuples(sentences, sentences), min_size=1, max_size=4),
+)
 def test_coverage_equals_counting_derivations_one_by_one(
     grammar: Grammar, pairs: list[tuple[str, str]]
 ) -> None:
     examples = [Example(*pair) for pair in pairs]
     found = coverage(grammar, examples)
-    everything = [all_derivations(grammar, example.source_tokens) for example in examples]
-    right = [rightly(every, example) for every, example in zip(everything, examples, strict=True)]
+    everything = [
+        all_derivations(grammar, example.source_tokens) for example in examples
+    ]
+    right = [
+        rightly(every, example)
+        for every, example in zip(everything, examples, strict=True)
+    ]
     counts = [len(every) for every in everything if every]
     assert found.with_derivation == len(counts)
     assert found.with_target == sum(map(bool, right))
     assert (found.median.derivations if found.median else None) == (
         median_low(counts) if counts else None
     )
-    assert (found.largest.derivations if found.largest else None) == max(counts, default=None)
+    assert (found.largest.derivations if found.largest else None) == max(
+        counts, default=None
+    )
     assert {use.rule: use.examples for use in found.uses} == {
         rule: uses(rule, right) for rule in grammar
     }
 
 
 def rightly(derivations: list[Derivation], example: Example) -> list[Derivation]:
-    return [derivation for derivation in derivations if derivation.target == example.target_tokens]
+    return [
+        derivation
+        for derivation in derivations
+        if derivation.target == example.target_tokens
+    ]
 
 
 def uses(rule: Rule, derivations: list[list[Derivation]]) -> int:
     return sum(
-        any(rule in [step.rule for step in one.hyperedges] for one in each) for each in derivations
+        any(rule in [step.rule for step in one.hyperedges] for one in each)
+        for each in derivations
     )
 
 
@@ -98,7 +113,10 @@ def test_figures_of_a_grammar_that_fits_only_some_examples() -> None:
     assert found.median is not None
     assert (found.median.source, found.median.derivations) == ("run", 1)
     assert found.largest is not None
-    assert (found.largest.source, found.largest.derivations) == ("jump twice and run twice", 8)
+    assert (found.largest.source, found.largest.derivations) == (
+        "jump twice and run twice",
+        8,
+    )
     assert [(str(use.rule), use.examples) for use in found.uses[:2]] == [
         ("run ### R", 3),
         ("NT_1 twice ### NT_1 NT_1", 2),
@@ -110,7 +128,9 @@ def test_more_examples_than_fit_in_one_part_are_counted_together() -> None:
     once, many = coverage(GRAMMAR, EXAMPLES), coverage(GRAMMAR, EXAMPLES * times)
     assert many.examples == times * once.examples > CHARTED_AT_ONCE
     assert many.with_derivation == times * once.with_derivation
-    assert [use.examples for use in many.uses] == [times * use.examples for use in once.uses]
+    assert [use.examples for use in many.uses] == [
+        times * use.examples for use in once.uses
+    ]
     assert many.data_bits == once.data_bits  # repetitions count once in the objective
     assert many.largest == once.largest
 
@@ -131,7 +151,9 @@ def test_an_astronomical_number_of_derivations_is_exact() -> None:
     grammar = Grammar.parse("a ### A\nNT_1 NT_2 ### NT_1 NT_2")
     found = coverage(grammar, [Example(" ".join("a" * 80), " ".join("A" * 80))])
     assert found.largest is not None
-    assert found.largest.derivations == math.comb(158, 79) // 80  # the Catalan number of 79
+    assert (
+        found.largest.derivations == math.comb(158, 79) // 80
+    )  # the Catalan number of 79
 
 
 def test_rules_are_sorted_by_arity_and_by_length() -> None:
@@ -148,7 +170,10 @@ def log_of(examples: list[Example], chosen: InductionSettings) -> list[StepRecor
     beginning = StepRecord.of_beginning(induction)
     return [
         beginning,
-        *(StepRecord.of_step(n, step, n / 4) for n, step in enumerate(induction.steps(), 1)),
+        *(
+            StepRecord.of_step(n, step, n / 4)
+            for n, step in enumerate(induction.steps(), 1)
+        ),
     ]
 
 
@@ -179,12 +204,17 @@ def test_the_report_of_a_grammar_alone_is_short() -> None:
 
 def test_json_holds_the_same_figures_and_only_plain_values() -> None:
     facts = json.loads(
-        json.dumps(GrammarReport(GRAMMAR, SCAN, 2, coverage(GRAMMAR, EXAMPLES)).to_dict())
+        json.dumps(
+            GrammarReport(GRAMMAR, SCAN, 2, coverage(GRAMMAR, EXAMPLES)).to_dict()
+        )
     )
     assert facts["rules_by_arity"] == {"0": 2, "1": 2, "2": 1}
     assert facts["data"]["with_target"] == 4
     assert facts["data"]["uses"][0] == {"rule": "run ### R", "examples": 3}
-    assert facts["data"]["largest"] == {"source": "jump twice and run twice", "derivations": 8}
+    assert facts["data"]["largest"] == {
+        "source": "jump twice and run twice",
+        "derivations": 8,
+    }
     assert "data" not in GrammarReport(GRAMMAR, SCAN).to_dict()
 
 
@@ -197,5 +227,6 @@ def pruned() -> list[StepRecord]:
         for times in "xyz"
     ]
     return log_of(
-        [*words, Example("a", "A")], InductionSettings(factoring=True, identity_rules=False)
+        [*words, Example("a", "A")],
+        InductionSettings(factoring=True, identity_rules=False),
     )

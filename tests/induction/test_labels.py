@@ -8,15 +8,19 @@ from hypothesis import strategies as st
 from nqg.data.example import Example
 from nqg.grammar.encoding import LEAF, NT
 from nqg.grammar.grammar import NonTerminal, Rule, Symbol
-from nqg.induction.description_length import LabelRule, TerminalVocabulary, rule_of_leaves
+from nqg.induction.description_length import (
+    LabelRule,
+    TerminalVocabulary,
+    rule_of_leaves,
+)
 from oracles import rule_of_sides
 from strategies import rules
 
 VOCABULARY = TerminalVocabulary(("NT_1", "a", "b", "x", "y"))
 leaves = st.integers(1, 4).map(NonTerminal)
-sides = st.lists(st.one_of(leaves, leaves, st.sampled_from("ab")), min_size=2, max_size=5).map(
-    tuple
-)
+sides = st.lists(
+    st.one_of(leaves, leaves, st.sampled_from("ab")), min_size=2, max_size=5
+).map(tuple)
 
 
 @given(rules(max_arity=3))
@@ -34,7 +38,9 @@ def test_a_rule_survives_the_way_into_leaves_and_back(rule: Rule) -> None:
     assert {label for label in source if label < 0} == {
         LEAF - index for index in range(1, rule.arity + 1)
     }
-    assert {label for label in target if label < 0} == {label for label in source if label < 0}
+    assert {label for label in target if label < 0} == {
+        label for label in source if label < 0
+    }
 
 
 @given(sides, sides)
@@ -49,7 +55,11 @@ def test_leaves_are_numbered_anew_in_the_order_of_the_source(
 
 
 def leaf_label(symbol: Symbol) -> int:
-    return LEAF - symbol.index if isinstance(symbol, NonTerminal) else VOCABULARY.numbers[symbol]
+    return (
+        LEAF - symbol.index
+        if isinstance(symbol, NonTerminal)
+        else VOCABULARY.numbers[symbol]
+    )
 
 
 def test_source_and_target_non_terminals_in_numbers() -> None:
@@ -59,7 +69,11 @@ def test_source_and_target_non_terminals_in_numbers() -> None:
     assert rule.leaf_target() == (LEAF - 2, 0, LEAF - 1, LEAF - 2)
 
 
-def test_a_vocabulary_holds_all_tokens_and_terminals_in_the_order_of_their_text() -> None:
-    vocabulary = TerminalVocabulary.of([Example("b a", "x b")], [Rule.parse("NT_1 c ### NT_1 A")])
+def test_a_vocabulary_holds_all_tokens_and_terminals_in_the_order_of_their_text() -> (
+    None
+):
+    vocabulary = TerminalVocabulary.of(
+        [Example("b a", "x b")], [Rule.parse("NT_1 c ### NT_1 A")]
+    )
     assert vocabulary.terminals == ("A", "a", "b", "c", "x")
     assert vocabulary.labels(("x", "a")) == (4, 1)

@@ -13,7 +13,12 @@ from nqg.data.example import Example
 from nqg.grammar.grammar import Grammar
 from nqg.induction import probabilities
 from nqg.induction.description_length import description_length
-from nqg.induction.probabilities import ITERATIONS, SMOOTHING, fitted_data_bits, random_folds
+from nqg.induction.probabilities import (
+    ITERATIONS,
+    SMOOTHING,
+    fitted_data_bits,
+    random_folds,
+)
 from nqg.induction.settings import InductionSettings
 from oracles import all_derivations, fitted_bits_by_definition
 from strategies import grammars, sentences
@@ -61,9 +66,13 @@ def test_what_examples_never_do_costs_less_the_more_of_them_there_are() -> None:
     """)
     verbs, turns = {"walk": "W", "run": "R"}, {"left": "L", "right": "G"}
     sentences = [
-        (f"{verb} {turn}", f"{turns[turn]} {verbs[verb]}") for verb in verbs for turn in turns
+        (f"{verb} {turn}", f"{turns[turn]} {verbs[verb]}")
+        for verb in verbs
+        for turn in turns
     ]
-    pairs = [Example(f"{source} twice", f"{target} {target}") for source, target in sentences]
+    pairs = [
+        Example(f"{source} twice", f"{target} {target}") for source, target in sentences
+    ]
     uniform = description_length(grammar, pairs, InductionSettings()).data_bits
     fitted = description_length(grammar, pairs, FITTED).data_bits
     assert uniform == pytest.approx(

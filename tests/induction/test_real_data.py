@@ -50,7 +50,9 @@ def coverage(grammar: Grammar, examples: Sequence[Example]) -> Coverage:
 
 @pytest.mark.parametrize("split", ["jump", "turn-left", "length", "mcd1"])
 @pytest.mark.parametrize(
-    "seed", [None, *range(10)], ids=lambda seed: "exact" if seed is None else f"seed{seed}"
+    "seed",
+    [None, *range(10)],
+    ids=lambda seed: "exact" if seed is None else f"seed{seed}",
 )
 def test_a_small_scan_grammar_derives_all_pairs(
     real_data: Path, split: str, seed: int | None

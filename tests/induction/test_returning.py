@@ -30,7 +30,9 @@ def test_a_rule_that_stands_in_the_way_is_replaced_by_a_shorter_one() -> None:
 
 
 @pytest.mark.parametrize("fitted", [True, False])
-def test_every_return_shortens_the_description_that_the_settings_ask_for(fitted: bool) -> None:
+def test_every_return_shortens_the_description_that_the_settings_ask_for(
+    fitted: bool,
+) -> None:
     settings = SETTINGS.changed(fitted=fitted, stages=0, data_weight=1 / 16)
     searched = Induction(opposite(), settings.changed(returning=False))
     for _ in searched.steps():
@@ -39,15 +41,20 @@ def test_every_return_shortens_the_description_that_the_settings_ask_for(fitted:
     before = description_length(searched.grammar, searched.sample, settings).total
     for step in induction.steps():
         if step.phase is Phase.RETURNING:
-            after = description_length(induction.grammar, induction.sample, settings).total
+            after = description_length(
+                induction.grammar, induction.sample, settings
+            ).total
             assert after < before
             before = after
 
 
 @pytest.mark.parametrize(
-    "split", ["jump", "turn-left", "length", "opposite-right", "right", "jump-around-right"]
+    "split",
+    ["jump", "turn-left", "length", "opposite-right", "right", "jump-around-right"],
 )
-def test_all_examples_of_scan_lead_to_few_rules_that_derive_the_test(split: str) -> None:
+def test_all_examples_of_scan_lead_to_few_rules_that_derive_the_test(
+    split: str,
+) -> None:
     train, test = load_dataset("scan").split(split)
     induction = Induction(train, SETTINGS)
     for _ in induction.steps():

@@ -17,7 +17,9 @@ VOCABULARY = TerminalVocabulary(("(", ")", "a", "b", "x", "y"))
 def holds(whole: LabelRule, part: LabelRule) -> bool:
     """Whether every terminal of `part` stands on the same side of `whole`."""
     sides = zip(whole, part, strict=True)
-    return all({label for label in theirs if label >= 0} <= set(ours) for ours, theirs in sides)
+    return all(
+        {label for label in theirs if label >= 0} <= set(ours) for ours, theirs in sides
+    )
 
 
 @given(related_rules(), st.data())
@@ -45,8 +47,12 @@ def test_a_rule_that_another_helps_to_derive_is_around_it(rules: list[Rule]) -> 
             continue
         for other in others:
             without = [each for each in others if each != other]
-            if rule.target not in derived_targets(without, len(rule.target))(rule.source):
-                assert VOCABULARY.label_rule(rule) in index.around([VOCABULARY.label_rule(other)])
+            if rule.target not in derived_targets(without, len(rule.target))(
+                rule.source
+            ):
+                assert VOCABULARY.label_rule(rule) in index.around(
+                    [VOCABULARY.label_rule(other)]
+                )
 
 
 def test_a_rule_without_terminals_is_near_to_all() -> None:

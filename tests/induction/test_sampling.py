@@ -79,7 +79,9 @@ def test_every_stage_takes_what_is_missing_shortest_first_as_much_again(
     steps, before = list[InductionStep](), induction.length
     for step in induction.steps():
         if step.phase is Phase.SAMPLING:
-            assert step.saved.total == pytest.approx(before.total - step.length.total, abs=1e-6)
+            assert step.saved.total == pytest.approx(
+                before.total - step.length.total, abs=1e-6
+            )
         steps, before = [*steps, step], step.length
     widenings = [step for step in steps if step.phase is Phase.SAMPLING]
     assert len(widenings) <= (0 if settings.shortest is None else settings.stages)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -26,7 +28,9 @@ from nqg.types.target_grammar import TargetGrammar
 
 VERBS, NAMES = ("gave", "sent", "lent"), ("ann", "bob", "cid")
 PAIRS = [Example(word, word) for word in NAMES] + [
-    Example(f"{giver} {verb} {thing} to {taker}", f"{verb} ( {giver} , {thing} , {taker} )")
+    Example(
+        f"{giver} {verb} {thing} to {taker}", f"{verb} ( {giver} , {thing} , {taker} )"
+    )
     for giver in NAMES
     for verb in VERBS
     for thing in ("tea", "jam")
@@ -34,7 +38,9 @@ PAIRS = [Example(word, word) for word in NAMES] + [
 ]
 
 
-def test_a_trial_is_a_search_with_one_change_and_the_shortest_description_is_kept() -> None:
+def test_a_trial_is_a_search_with_one_change_and_the_shortest_description_is_kept() -> (
+    None
+):
     best, least = InductionSettings.automatic(), float("inf")
     found = list(trials(PAIRS))
     for trial in found:
@@ -58,7 +64,8 @@ def test_a_trial_is_a_search_with_one_change_and_the_shortest_description_is_kep
 
 def test_lexical_rules_that_no_example_needs_are_not_charged_for() -> None:
     pairs = [
-        Example(f"border of {each}", f"border ( {each} )") for each in ("ohio", "utah", "iowa")
+        Example(f"border of {each}", f"border ( {each} )")
+        for each in ("ohio", "utah", "iowa")
     ]
     pairs += [
         Example("borders of borders", "border ( border ( all ) )")
@@ -81,7 +88,10 @@ def test_lexical_rules_that_no_example_needs_are_not_charged_for() -> None:
 
 def test_three_places_in_a_program_ask_for_three_non_terminals() -> None:
     assert chosen_settings(PAIRS).max_non_terminals >= 3
-    assert chosen_settings([Example("jump", "J"), Example("walk", "W")]).max_non_terminals == 2
+    assert (
+        chosen_settings([Example("jump", "J"), Example("walk", "W")]).max_non_terminals
+        == 2
+    )
 
 
 @pytest.mark.parametrize(
@@ -118,11 +128,13 @@ def test_when_the_budget_is_spent_the_trial_under_way_does_not_count(
     assert str(first) == "as it begins"
     assert first.best == InductionSettings.automatic()
     for budget in (spent[0] - 1, spent[-1] // 2, spent[-1]):
-        cut = list(trials(PAIRS, is_over=lambda evaluations, most=budget: evaluations > most))  # type: ignore[misc]
+        cut = list(trials(PAIRS, is_over=partial(operator.lt, budget)))
         assert cut == found[: len(cut)]
         assert (len(cut) == len(found)) == (budget == spent[-1])
         monkeypatch.setattr(tuning, "BUDGET", budget)
-        assert chosen_settings(PAIRS) == (cut[-1].best if cut else InductionSettings.automatic())
+        assert chosen_settings(PAIRS) == (
+            cut[-1].best if cut else InductionSettings.automatic()
+        )
 
 
 def test_evaluations_are_those_of_all_searches_of_an_induction(
@@ -133,7 +145,8 @@ def test_evaluations_are_those_of_all_searches_of_an_induction(
     monkeypatch.setattr(search, "data_bits", asked[0])
     monkeypatch.setattr(search, "candidates", asked[1])
     induction = Induction(
-        PAIRS, InductionSettings.automatic().changed(shortest=4, stages=3, factoring=True)
+        PAIRS,
+        InductionSettings.automatic().changed(shortest=4, stages=3, factoring=True),
     )
     for _ in induction.steps():
         pass
@@ -146,7 +159,9 @@ def test_repetitions_change_nothing() -> None:
     ]
 
 
-def test_a_trial_looks_at_a_sample_of_many_examples(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trial_looks_at_a_sample_of_many_examples(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(tuning, "TRIAL_EXAMPLES", 12)
     assert next(trials(PAIRS)).rules <= 12 + 8 * len(NAMES)
     monkeypatch.setattr(tuning, "MOST_READ", 10)
@@ -155,7 +170,9 @@ def test_a_trial_looks_at_a_sample_of_many_examples(monkeypatch: pytest.MonkeyPa
 
 def test_types_hold_in_trials() -> None:
     only_names = TargetGrammar.parse("<program> ::= ann | bob | cid")
-    assert {trial.rules for trial in trials(PAIRS, target_grammar=only_names)} == {len(PAIRS)}
+    assert {trial.rules for trial in trials(PAIRS, target_grammar=only_names)} == {
+        len(PAIRS)
+    }
 
 
 def test_induction_without_settings_takes_the_chosen_ones() -> None:

@@ -44,7 +44,9 @@ def test_every_rule_that_a_step_proposes_has_a_signature(
 def test_every_legal_example_keeps_a_well_typed_derivation(
     corpus: list[Example], settings: InductionSettings, target_grammar: TargetGrammar
 ) -> None:
-    legal = [example for example in corpus if target_grammar.accepts(example.target_tokens)]
+    legal = [
+        example for example in corpus if target_grammar.accepts(example.target_tokens)
+    ]
     grammar = induce(corpus, settings, target_grammar=target_grammar)
     assert underivable(grammar.typed_by(target_grammar), legal) == []
 

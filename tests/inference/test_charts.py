@@ -48,13 +48,19 @@ ASKED = [
 @pytest.fixture(scope="module")
 def parser() -> Parser:
     model = ModelSettings(
-        dimension=8, embedded=EncoderSettings(hidden_size=8, layers=1, heads=1, longest=16)
+        dimension=8,
+        embedded=EncoderSettings(hidden_size=8, layers=1, heads=1, longest=16),
     )
     training = TrainingSettings(steps=1, batch_size=2)
     legal = TargetGrammar.parse(LEGAL)
     grammar = Grammar.parse(RULES)
     return fit_parser(
-        grammar, PAIRS, target_grammar=legal, model=model, training=training, device="cpu"
+        grammar,
+        PAIRS,
+        target_grammar=legal,
+        model=model,
+        training=training,
+        device="cpu",
     )
 
 
@@ -62,8 +68,18 @@ def parser() -> Parser:
 def test_a_chart_that_is_pruned_afterwards_is_the_one_that_is_pruned_at_once(
     grammar: Grammar, sources: Sequence[tuple[str, ...]]
 ) -> None:
-    forests, expected = BatchCharts.of(grammar, sources).typed_forests, charts(grammar, sources)
-    for name in ("first_node", "starts", "ends", "first_hyperedge", "rules", "children"):
+    forests, expected = (
+        BatchCharts.of(grammar, sources).typed_forests,
+        charts(grammar, sources),
+    )
+    for name in (
+        "first_node",
+        "starts",
+        "ends",
+        "first_hyperedge",
+        "rules",
+        "children",
+    ):
         found, wanted = getattr(forests, name), getattr(expected, name)
         assert found.dtype == wanted.dtype
         assert np.array_equal(found, wanted)
@@ -76,14 +92,18 @@ def test_each_sentence_is_charted_once_however_much_is_explained(
     charted: Counter[tuple[str, ...]] = Counter()
     original = chart_module.untyped_charts
 
-    def counted(grammar: Grammar, sources: Sequence[tuple[str, ...]], **options: object) -> object:
+    def counted(
+        grammar: Grammar, sources: Sequence[tuple[str, ...]], **options: object
+    ) -> object:
         charted.update(tuple(source) for source in sources)
         return original(grammar, sources, **options)  # type: ignore[arg-type]
 
     for module in (chart_module, charts_module):
         monkeypatch.setattr(module, "untyped_charts", counted)
     options = DecodeOptions(readings=2, typed=is_typed, marginals=True, gaps=True)
-    answers = [explained(answer) for answer in parser.with_options(options).answers(ASKED)]
+    answers = [
+        explained(answer) for answer in parser.with_options(options).answers(ASKED)
+    ]
     assert all(answer.explain() for answer in answers)
     assert charted == Counter(tuple(sentence.split()) for sentence in ASKED)
     reasons = {answer.source: answer.reason for answer in answers if not answer}
@@ -100,5 +120,7 @@ def test_a_chart_that_is_too_large_to_be_explained_leaves_the_reason_as_it_is(
     parser: Parser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parser_module, "MAX_EXPLAINED", 2)
-    reasons = [parser.parse(sentence).reason for sentence in ("walk swim", "walk jump walk")]
+    reasons = [
+        parser.parse(sentence).reason for sentence in ("walk swim", "walk jump walk")
+    ]
     assert reasons == ["no derivation: no rule knows 'swim'", "no derivation"]

@@ -57,10 +57,19 @@ hall 7 ### hall7
 smallest ### small
 tallest ### tall
 """)
-EXAMPLES = [Example("turn on lamp", "on ( lamp )"), Example("turn off radio", "off ( radio )")]
-TINY = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2))
+EXAMPLES = [
+    Example("turn on lamp", "on ( lamp )"),
+    Example("turn off radio", "off ( radio )"),
+]
+TINY = ModelSettings(
+    dimension=8, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2)
+)
 CALIBRATOR = Calibrator(
-    Weights(known=3.0, foreign=3.0), RulePairs(((-1, 0, 0, 5),)), 1, 1, CorrectionTrials(8, 8)
+    Weights(known=3.0, foreign=3.0),
+    RulePairs(((-1, 0, 0, 5),)),
+    1,
+    1,
+    CorrectionTrials(8, 8),
 )
 words = st.text("abn", min_size=1, max_size=4)
 
@@ -125,7 +134,9 @@ def test_what_is_like_nothing_known_or_not_clear_or_not_derivable_is_left_alone(
     )
 
 
-def test_words_that_are_as_close_are_taken_where_they_mean_the_same(parser: Parser) -> None:
+def test_words_that_are_as_close_are_taken_where_they_mean_the_same(
+    parser: Parser,
+) -> None:
     assert Corrector(GRAMMAR.words).neighbours("lampz") == ("lamp", "lamps")
     answer = parser.parse("dim lampz")
     assert answer.target == "dim ( lamp )"
@@ -159,9 +170,13 @@ def test_a_hybrid_takes_the_corrected_answer(parser: Parser) -> None:
 
 
 @given(st.frozensets(words, max_size=8), words)
-def test_neighbours_are_the_closest_words_within_one_edit(known: frozenset[str], word: str) -> None:
+def test_neighbours_are_the_closest_words_within_one_edit(
+    known: frozenset[str], word: str
+) -> None:
     close = {
-        other: edit_distance(word, other) for other in known if 0 < edit_distance(word, other) <= 1
+        other: edit_distance(word, other)
+        for other in known
+        if 0 < edit_distance(word, other) <= 1
     }
     found = Corrector(known).neighbours(word)
     if len(word) < 3:  # of two letters none may be changed in all of them
@@ -186,11 +201,15 @@ def test_a_typo_that_is_a_known_word_is_not_sure(parser: Parser) -> None:
     )
     assert ("turn", "on", 1) in calibrator.words.rows
     sure = Parser(replace(parser.model, calibrator=calibrator))
-    usual, typo = (answer.confidence for answer in sure.answers(["turn on lamp", "turn on ramp"]))
+    usual, typo = (
+        answer.confidence for answer in sure.answers(["turn on lamp", "turn on ramp"])
+    )
     assert usual is not None
     assert usual > 0.9
     assert typo == MAX_SUSPECT_CONFIDENCE
-    older = Parser(replace(parser.model, calibrator=replace(calibrator, words=WordPairs())))
+    older = Parser(
+        replace(parser.model, calibrator=replace(calibrator, words=WordPairs()))
+    )
     assert (older.parse("turn on ramp").confidence or 0) > 0.9
 
 
@@ -212,16 +231,23 @@ def test_a_misspelt_word_is_one_edit_away(word: str, seed: int) -> None:
 def test_what_a_slot_reads_is_not_unknown() -> None:
     names = Gazetteer.of([("sevn", "7"), ("noon", "12")])
     grammar = replace(
-        GRAMMAR, slots=SlotMatcher("en", (Slot("time", "gazetteer", ("{value}",), names=names),))
+        GRAMMAR,
+        slots=SlotMatcher(
+            "en", (Slot("time", "gazetteer", ("{value}",), names=names),)
+        ),
     )
     assert unknown_places(grammar, ("turn", "noon", "sevn", "lmap")) == [3]
 
 
 def test_names_that_slots_read_are_known_words_and_slots_are_not() -> None:
     names = Gazetteer.of([("New York", "nyc"), ("Boston", "bos")])
-    slots: Any = SlotMatcher("en", (Slot("city", "gazetteer", ("{value}",), names=names),))
+    slots: Any = SlotMatcher(
+        "en", (Slot("city", "gazetteer", ("{value}",), names=names),)
+    )
     corrector = corrector_of(
-        replace(Grammar.parse("@city ### @city\nfly to NT_1 ### fly ( NT_1 )"), slots=slots)
+        replace(
+            Grammar.parse("@city ### @city\nfly to NT_1 ### fly ( NT_1 )"), slots=slots
+        )
     )
     assert corrector.vocabulary == {"fly", "to", "new", "york", "boston"}
     assert corrector.neighbours("bostn") == ("boston",)
@@ -230,12 +256,19 @@ def test_names_that_slots_read_are_known_words_and_slots_are_not() -> None:
 def test_trials_misspell_every_word_and_take_it_for_a_new_one(parser: Parser) -> None:
     trials = correction_trials(parser, EXAMPLES)
     assert trials == correction_trials(parser, EXAMPLES)
-    assert 0 < trials.right <= trials.answers <= 2 * len(["turn", "on", "lamp", "off", "radio"])
+    assert (
+        0
+        < trials.right
+        <= trials.answers
+        <= 2 * len(["turn", "on", "lamp", "off", "radio"])
+    )
     fitted = fitted_calibrator(parser, EXAMPLES, [])
     assert fitted.corrections == trials
 
 
-def test_the_calibrator_keeps_the_trials_and_older_ones_have_none(tmp_path: Path) -> None:
+def test_the_calibrator_keeps_the_trials_and_older_ones_have_none(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "confidence.json"
     CALIBRATOR.write(path)
     assert Calibrator.read(path, GRAMMAR) == CALIBRATOR
@@ -245,7 +278,8 @@ def test_the_calibrator_keeps_the_trials_and_older_ones_have_none(tmp_path: Path
     assert Calibrator.read(path, GRAMMAR).corrections == CorrectionTrials()
     path.write_text(json.dumps(values | {"corrections": {"answers": 1, "right": 2}}))
     with pytest.raises(
-        FormatError, match=r"confidence.json: .*expected as many answers as are right, or more"
+        FormatError,
+        match=r"confidence.json: .*expected as many answers as are right, or more",
     ):
         Calibrator.read(path, GRAMMAR)
 
@@ -258,9 +292,9 @@ def test_the_command_line_says_what_was_read(parser: Parser, tmp_path: Path) -> 
         "on ( lamp )",
         "read `tunr` as `turn`",
     ]
-    assert typed("parse", model, "tunr on lamp", "--no-spell-correction").stdout.startswith(
-        "abstained: no derivation: no rule knows"
-    )
+    assert typed(
+        "parse", model, "tunr on lamp", "--no-spell-correction"
+    ).stdout.startswith("abstained: no derivation: no rule knows")
     first, second, _ = typed("parse", model, str(file)).stdout.split("\n")
     assert first.split("\t")[::3] == ["tunr on lamp", "read `tunr` as `turn`"]
     assert len(second.split("\t")) == 3
@@ -268,7 +302,14 @@ def test_the_command_line_says_what_was_read(parser: Parser, tmp_path: Path) -> 
     assert found["corrections"] == [{"place": 0, "written": "tunr", "read": "turn"}]
     (tmp_path / "test.tsv").write_text("tunr on lamp\ton ( lamp )\n")
     accuracies = [
-        json.loads(typed("evaluate", model, str(tmp_path / "test.tsv"), "--json", *words).stdout)
+        json.loads(
+            typed(
+                "evaluate", model, str(tmp_path / "test.tsv"), "--json", *words
+            ).stdout
+        )
         for words in ([], ["--no-spell-correction"])
     ]
-    assert [str(each).count("'accuracy': 1.0") > 0 for each in accuracies] == [True, False]
+    assert [str(each).count("'accuracy': 1.0") > 0 for each in accuracies] == [
+        True,
+        False,
+    ]

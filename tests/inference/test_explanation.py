@@ -27,18 +27,25 @@ def reading(derivation: Derivation = DERIVATION, *, figures: bool = True) -> Rea
     count = len(derivation.hyperedges)
     scores = tuple(number - 1.5 for number in range(count)) if figures else ()
     marginals = tuple(1 - number / 10 for number in range(count)) if figures else ()
-    return Reading(" ".join(derivation.target), 0.5, derivation, scores=scores, marginals=marginals)
+    return Reading(
+        " ".join(derivation.target), 0.5, derivation, scores=scores, marginals=marginals
+    )
 
 
 def chain(depth: int) -> Derivation:
     """A derivation whose every rule but the last has one child."""
     above = [
-        Hyperedge(Rule.parse("very NT_1 ### so NT_1"), Span(at, depth + 1)) for at in range(depth)
+        Hyperedge(Rule.parse("very NT_1 ### so NT_1"), Span(at, depth + 1))
+        for at in range(depth)
     ]
-    return Derivation((*above, Hyperedge(Rule.parse("good ### well"), Span(depth, depth + 1))))
+    return Derivation(
+        (*above, Hyperedge(Rule.parse("good ### well"), Span(depth, depth + 1)))
+    )
 
 
-def test_spans_are_brackets_under_the_words_with_score_marginal_rule_and_yield() -> None:
+def test_spans_are_brackets_under_the_words_with_score_marginal_rule_and_yield() -> (
+    None
+):
     assert drawn(reading()).plain.split("\n") == [
         "walk twice and jump a left    score     p  rule",
         "╰────────────────────────╯    -1.50  1.00  NT_1 and NT_2 → NT_2 NT_1  ⇒ J L J W W",
@@ -90,7 +97,9 @@ def test_no_line_of_a_deep_tree_but_the_sentence_is_wider_than_the_terminal(
     )
 
 
-def test_the_levels_of_a_deep_tree_are_numbered_where_they_are_no_longer_indented() -> None:
+def test_the_levels_of_a_deep_tree_are_numbered_where_they_are_no_longer_indented() -> (
+    None
+):
     lines = drawn(reading(chain(30)), 80).plain.split("\n")
     assert lines[-1].endswith("└─ [30] good → well")
     assert lines[-1].index("└") == lines[-2].index("└")
@@ -121,7 +130,15 @@ def test_an_answer_is_its_drawing_its_program_and_how_sure_it_is() -> None:
     other = Reading("STROLL", 0.25, best.derivation, is_legal=False)
     corrections = (Correction(0, "wlak", "walk"),)
     answer = Answer(
-        "wlak", "W", 0.5, "grammar", "", 0.91, best, (best, other), corrections=corrections
+        "wlak",
+        "W",
+        0.5,
+        "grammar",
+        "",
+        0.91,
+        best,
+        (best, other),
+        corrections=corrections,
     )
     assert answer.explain().split("\n") == [
         "walk    score     p  rule",
@@ -137,13 +154,19 @@ def test_an_answer_is_its_drawing_its_program_and_how_sure_it_is() -> None:
 
 
 def test_an_abstention_says_what_is_missing() -> None:
-    assert Answer("fly", reason="no rule knows 'fly'").explain() == "abstained: no rule knows 'fly'"
+    assert (
+        Answer("fly", reason="no rule knows 'fly'").explain()
+        == "abstained: no rule knows 'fly'"
+    )
 
 
 def test_an_answer_of_a_hybrid_says_who_gave_it_and_why() -> None:
     own = Answer("fly", system="grammar", reason="no derivation")
-    fallback = Answer("fly", "FLY", system="fallback", reason="no derivation", parts=(own,))
+    fallback = Answer(
+        "fly", "FLY", system="fallback", reason="no derivation", parts=(own,)
+    )
     assert fallback.explain() == "FLY\nby the fallback: no derivation"
     assert (
-        Answer("walk", "WALK", system="grammar", parts=(own,)).explain() == "WALK\nby the grammar"
+        Answer("walk", "WALK", system="grammar", parts=(own,)).explain()
+        == "WALK\nby the grammar"
     )

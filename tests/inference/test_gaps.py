@@ -35,8 +35,14 @@ def scan_gaps(sentence: str) -> Gaps:
         ("jump twice twice", "the whole sentence has a derivation"),
         ("swim", "no rule knows 'swim'"),
         ("swim twice or fly or swim", "no rule knows 'swim', 'or' and 'fly'"),
-        ("jump twice walk", "'jump twice' and 'walk' are known, but not how to join them"),
-        ("jump around walk", "'jump' and 'walk' are known, but not how to join them with 'around'"),
+        (
+            "jump twice walk",
+            "'jump twice' and 'walk' are known, but not how to join them",
+        ),
+        (
+            "jump around walk",
+            "'jump' and 'walk' are known, but not how to join them with 'around'",
+        ),
         (
             "look look walk around",
             "'walk' is known, but not how to join it with 'look look' and 'around'",
@@ -93,7 +99,9 @@ def test_a_chart_that_grows_past_the_limit_is_refused() -> None:
 
 
 @given(grammars(), sentences)
-def test_the_cover_is_the_best_of_all(grammar: Grammar, sentence: tuple[str, ...]) -> None:
+def test_the_cover_is_the_best_of_all(
+    grammar: Grammar, sentence: tuple[str, ...]
+) -> None:
     assert gaps(grammar, sentence).islands == best_islands(grammar, sentence)
 
 
@@ -109,7 +117,9 @@ def test_islands_and_uncovered_places_tile_the_sentence(
     grammar: Grammar, sentence: tuple[str, ...]
 ) -> None:
     found = gaps(grammar, sentence)
-    covered = [place for island in found.islands for place in range(island.start, island.end)]
+    covered = [
+        place for island in found.islands for place in range(island.start, island.end)
+    ]
     assert sorted([*covered, *found.uncovered]) == list(range(len(sentence)))
     assert set(found.unknown) <= set(found.uncovered)
     assert str(found)

@@ -26,19 +26,28 @@ class Hub:
         self.folder = folder
         self.commits: list[tuple[str, str, bool | None]] = []
 
-    def create_repo(self, repo_id: str, *, private: bool | None, exist_ok: bool) -> None:
+    def create_repo(
+        self, repo_id: str, *, private: bool | None, exist_ok: bool
+    ) -> None:
         assert exist_ok
         (self.folder / repo_id).mkdir(parents=True, exist_ok=True)
         self.commits.append((repo_id, "created", private))
 
     def upload_folder(
-        self, *, repo_id: str, folder_path: Path, commit_message: str, delete_patterns: str
+        self,
+        *,
+        repo_id: str,
+        folder_path: Path,
+        commit_message: str,
+        delete_patterns: str,
     ) -> SimpleNamespace:
         assert delete_patterns == "*"
         shutil.rmtree(self.folder / repo_id)
         shutil.copytree(folder_path, self.folder / repo_id)
         self.commits.append((repo_id, commit_message, None))
-        return SimpleNamespace(commit_url=f"https://hub/{repo_id}/commit/{len(self.commits)}")
+        return SimpleNamespace(
+            commit_url=f"https://hub/{repo_id}/commit/{len(self.commits)}"
+        )
 
     def snapshot_download(
         self, repo_id: str, *, revision: str | None, allow_patterns: list[str]
@@ -52,7 +61,12 @@ class Hub:
             if path.is_file() and any(
                 fnmatch.fnmatch(str(inside), pattern) for pattern in allow_patterns
             ):
-                blob = self.folder / "cache" / "blobs" / inside.as_posix().replace("/", "-")
+                blob = (
+                    self.folder
+                    / "cache"
+                    / "blobs"
+                    / inside.as_posix().replace("/", "-")
+                )
                 blob.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(path, blob)
                 (snapshot / inside).parent.mkdir(parents=True, exist_ok=True)
@@ -63,7 +77,9 @@ class Hub:
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hub:
     stand_in = Hub(tmp_path / "hub")
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", stand_in.snapshot_download)
+    monkeypatch.setattr(
+        huggingface_hub, "snapshot_download", stand_in.snapshot_download
+    )
     for name in ("create_repo", "upload_folder"):
         monkeypatch.setattr(huggingface_hub.HfApi, name, getattr(stand_in, name))
     monkeypatch.chdir(tmp_path)
@@ -74,10 +90,16 @@ def test_a_parser_that_was_pushed_is_the_same_when_it_comes_back(hub: Hub) -> No
     parser = Parser.load(MODELS / "v4", "cpu")
     address = parser.push_to_hub("someone/steps", message="first", private=True)
     assert address == "https://hub/someone/steps/commit/2"
-    assert hub.commits == [("someone/steps", "created", True), ("someone/steps", "first", None)]
+    assert hub.commits == [
+        ("someone/steps", "created", True),
+        ("someone/steps", "first", None),
+    ]
     again = Parser.from_pretrained("someone/steps", "cpu")
     assert again.grammar == parser.grammar
-    assert [each.target for each in again.answers(["run twice", "fly"])] == ["R R", None]
+    assert [each.target for each in again.answers(["run twice", "fly"])] == [
+        "R R",
+        None,
+    ]
 
 
 def test_a_hybrid_comes_back_with_its_fallback_and_its_gate(hub: Hub) -> None:
@@ -104,14 +126,19 @@ def test_a_model_on_the_hub_has_a_card_and_nothing_but_a_model_folder(hub: Hub) 
 
 def test_a_folder_is_read_without_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(huggingface_hub, "snapshot_download", None)
-    assert Parser.from_pretrained(MODELS / "v4", "cpu").parse("run twice").target == "R R"
+    assert (
+        Parser.from_pretrained(MODELS / "v4", "cpu").parse("run twice").target == "R R"
+    )
     assert Hybrid.from_pretrained(str(MODELS / "v4-whole"), "cpu").gate is not None
 
 
 def test_what_a_repository_holds_beside_a_model_is_not_fetched(hub: Hub) -> None:
     Parser.load(MODELS / "v4", "cpu").push_to_hub("someone/steps")
     (hub.folder / "someone/steps/setup.py").write_text("print('hello')")
-    assert Parser.from_pretrained("someone/steps", "cpu").parse("run twice").target == "R R"
+    assert (
+        Parser.from_pretrained("someone/steps", "cpu").parse("run twice").target
+        == "R R"
+    )
 
 
 def test_a_damaged_or_foreign_repository_is_refused(hub: Hub) -> None:
@@ -128,7 +155,9 @@ def test_a_damaged_or_foreign_repository_is_refused(hub: Hub) -> None:
         Parser.from_pretrained("someone/other", "cpu")
 
 
-def test_a_name_that_nobody_has_is_an_error_that_says_what_was_expected(hub: Hub) -> None:
+def test_a_name_that_nobody_has_is_an_error_that_says_what_was_expected(
+    hub: Hub,
+) -> None:
     with pytest.raises(
         NqgError,
         match=r"^someone/no: could not be downloaded .* expected a folder, or a model on the Hub",
@@ -144,7 +173,8 @@ def test_an_upload_that_is_refused_says_how_to_log_in(
 
     monkeypatch.setattr(huggingface_hub.HfApi, "create_repo", refused)
     with pytest.raises(
-        NqgError, match=r"could not be uploaded .*: 401 Client Error; log in with: hf auth login"
+        NqgError,
+        match=r"could not be uploaded .*: 401 Client Error; log in with: hf auth login",
     ):
         Parser.load(MODELS / "v4", "cpu").push_to_hub("someone/steps")
 
@@ -155,6 +185,7 @@ def test_what_cannot_be_a_name_is_refused_by_the_real_client_without_a_network(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(
-        NqgError, match=r"expected a folder, or a model on the Hub as OWNER/NAME|not a model folder"
+        NqgError,
+        match=r"expected a folder, or a model on the Hub as OWNER/NAME|not a model folder",
     ):
         Parser.from_pretrained(name, "cpu")

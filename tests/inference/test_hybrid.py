@@ -29,8 +29,12 @@ from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings, SmallT5Set
 from nqg.types.target_grammar import TargetGrammar
 
 DERIVATION = Derivation.parse("[0:1] a ### b")
-TINY = ModelSettings(dimension=16, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2))
-TINY_T5 = Seq2seqSettings(longest_target=8, embedded=SmallT5Settings(width=16, layers=1, heads=2))
+TINY = ModelSettings(
+    dimension=16, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2)
+)
+TINY_T5 = Seq2seqSettings(
+    longest_target=8, embedded=SmallT5Settings(width=16, layers=1, heads=2)
+)
 WALKS = [Example("walk", "WALK"), Example("walk twice", "WALK WALK")]
 
 
@@ -60,7 +64,9 @@ class FakeFallback:
 
     def answers(self, sentences: Iterable[str]) -> list[Answer]:
         self.asked.append(list(sentences))
-        return [Answer(sentence, self.targets.get(sentence)) for sentence in self.asked[-1]]
+        return [
+            Answer(sentence, self.targets.get(sentence)) for sentence in self.asked[-1]
+        ]
 
 
 @pytest.fixture
@@ -107,7 +113,10 @@ def test_a_gate_hands_over_where_the_grammar_is_not_sure(parser: FakeParser) -> 
     answer = Hybrid(parser, fallback, Gate(0.5)).parse("run")
     assert (answer.target, answer.system) == ("RUN RUN", "fallback")
     held_back, said = answer.parts
-    assert (held_back.target, held_back.reading and held_back.reading.target) == (None, "RUN")
+    assert (held_back.target, held_back.reading and held_back.reading.target) == (
+        None,
+        "RUN",
+    )
     assert (held_back.reason, said.target) == (answer.reason, "RUN RUN")
     assert answer.reason == "probability 0.4 is below 0.5"
 
@@ -117,30 +126,50 @@ def test_where_the_fallback_has_nothing_to_say_the_grammars_doubtful_answer_stan
 ) -> None:
     answer = Hybrid(parser, FakeFallback({"run": " "}), Gate(0.5)).parse("run")
     assert (answer.target, answer.system) == ("RUN", "grammar")
-    assert answer.reason == "probability 0.4 is below 0.5, and the fallback has no answer"
+    assert (
+        answer.reason == "probability 0.4 is below 0.5, and the fallback has no answer"
+    )
 
 
-def test_a_gate_may_distrust_answers_that_are_the_only_reading(parser: FakeParser) -> None:
+def test_a_gate_may_distrust_answers_that_are_the_only_reading(
+    parser: FakeParser,
+) -> None:
     answers = Hybrid(
         parser, FakeFallback({"walk": "STROLL"}), Gate(0.2, trusts_only_readings=False)
     )
-    assert told(answers.answers(["walk", "run"])) == [("STROLL", "fallback"), ("RUN", "grammar")]
-    assert answers.parse("walk").reason == "the only reading, which the gate does not trust"
+    assert told(answers.answers(["walk", "run"])) == [
+        ("STROLL", "fallback"),
+        ("RUN", "grammar"),
+    ]
+    assert (
+        answers.parse("walk").reason
+        == "the only reading, which the gate does not trust"
+    )
 
 
 @pytest.mark.parametrize(
-    ("gate", "asked"), [(Gate(), []), (Gate(NEVER), [["walk", "run"]])], ids=["always", "never"]
+    ("gate", "asked"),
+    [(Gate(), []), (Gate(NEVER), [["walk", "run"]])],
+    ids=["always", "never"],
 )
-def test_the_extremes_of_the_gate(gate: Gate, asked: list[list[str]], parser: FakeParser) -> None:
+def test_the_extremes_of_the_gate(
+    gate: Gate, asked: list[list[str]], parser: FakeParser
+) -> None:
     fallback = FakeFallback({})
     list(Hybrid(parser, fallback, gate).answers(["walk", "run"]))
     assert fallback.asked == asked
 
 
-def test_the_fallback_is_asked_once_about_sentences_that_repeat(parser: FakeParser) -> None:
+def test_the_fallback_is_asked_once_about_sentences_that_repeat(
+    parser: FakeParser,
+) -> None:
     fallback = FakeFallback({"swim": "SWIM"})
     answers = Hybrid(parser, fallback).answers(["swim", "walk", "swim"])
-    assert told(answers) == [("SWIM", "fallback"), ("WALK", "grammar"), ("SWIM", "fallback")]
+    assert told(answers) == [
+        ("SWIM", "fallback"),
+        ("WALK", "grammar"),
+        ("SWIM", "fallback"),
+    ]
     assert fallback.asked == [["swim"]]
 
 
@@ -155,7 +184,9 @@ def test_a_stream_is_answered_window_by_window(
     assert [answer.source for answer in answers] == ["word1", "word2"]
 
 
-def test_a_file_of_predictions_is_a_fallback(parser: FakeParser, tmp_path: Path) -> None:
+def test_a_file_of_predictions_is_a_fallback(
+    parser: FakeParser, tmp_path: Path
+) -> None:
     path = tmp_path / "others.tsv"
     path.write_text("swim\tSWIM\n")
     answers = Hybrid(parser, PredictionFile.read(path)).answers(["swim", "fly"])
@@ -178,10 +209,15 @@ def test_a_fallback_that_loses_count_is_refused(parser: FakeParser) -> None:
     st.floats(0, 2),
 )
 def test_every_answer_follows_the_rule(
-    probabilities: dict[str, float], said: dict[str, str], sentences: list[str], threshold: float
+    probabilities: dict[str, float],
+    said: dict[str, str],
+    sentences: list[str],
+    threshold: float,
 ) -> None:
     gate = Gate(threshold)
-    for answer in Hybrid(FakeParser(probabilities), FakeFallback(said), gate).answers(sentences):
+    for answer in Hybrid(FakeParser(probabilities), FakeFallback(said), gate).answers(
+        sentences
+    ):
         probability = probabilities.get(answer.source)
         is_sure = probability is not None and gate.accepts(probability)
         by_grammar = answer.source.upper() if probability is not None else None
@@ -193,10 +229,14 @@ def test_every_answer_follows_the_rule(
 # Both parts, to be scored
 
 
-def test_a_hybrid_that_asks_both_has_what_each_said_of_every_sentence(parser: FakeParser) -> None:
+def test_a_hybrid_that_asks_both_has_what_each_said_of_every_sentence(
+    parser: FakeParser,
+) -> None:
     fallback = FakeFallback({"walk": "W", "run": "R", "swim": "S"})
     answers = list(
-        Hybrid(parser, fallback, asks_both=True).answers(["walk", "run", "swim", "fly", "walk"])
+        Hybrid(parser, fallback, asks_both=True).answers(
+            ["walk", "run", "swim", "fly", "walk"]
+        )
     )
     assert [[part.target for part in answer.parts] for answer in answers] == [
         ["WALK", "W"],
@@ -212,7 +252,9 @@ def test_an_answer_that_the_gate_holds_back_is_an_abstention_of_the_grammar(
     parser: FakeParser,
 ) -> None:
     fallback = FakeFallback({"walk": "W", "run": "R"})
-    answers = Hybrid(parser, fallback, Gate(0.5), asks_both=True).answers(["walk", "run"])
+    answers = Hybrid(parser, fallback, Gate(0.5), asks_both=True).answers(
+        ["walk", "run"]
+    )
     own = [answer.first for answer in answers]
     assert [(each.target, each.probability, each.reason) for each in own] == [
         ("WALK", 1.0, ""),
@@ -222,7 +264,11 @@ def test_an_answer_that_the_gate_holds_back_is_an_abstention_of_the_grammar(
 
 def test_it_stands_where_the_fallback_has_no_answer(parser: FakeParser) -> None:
     answer = Hybrid(parser, FakeFallback({}), Gate(0.5), asks_both=True).parse("run")
-    assert (answer.target, answer.first.target, answer.first.reason) == ("RUN", "RUN", "")
+    assert (answer.target, answer.first.target, answer.first.reason) == (
+        "RUN",
+        "RUN",
+        "",
+    )
 
 
 def test_asking_both_changes_no_answer(parser: FakeParser) -> None:
@@ -241,13 +287,20 @@ def real_parser() -> Parser:
     legal = TargetGrammar.parse("<s> ::= WALK | WALK WALK")
     training = TrainingSettings(steps=1, batch_size=2)
     return fit_parser(
-        grammar, WALKS, target_grammar=legal, model=TINY, training=training, device="cpu"
+        grammar,
+        WALKS,
+        target_grammar=legal,
+        model=TINY,
+        training=training,
+        device="cpu",
     )
 
 
 @pytest.fixture(scope="module")
 def real_fallback() -> Seq2seq:
-    return Seq2seq.train(WALKS, TINY_T5, FineTuningSettings(steps=2, batch_size=2), device="cpu")
+    return Seq2seq.train(
+        WALKS, TINY_T5, FineTuningSettings(steps=2, batch_size=2), device="cpu"
+    )
 
 
 def test_a_hybrid_survives_its_folder(
@@ -258,14 +311,20 @@ def test_a_hybrid_survives_its_folder(
     legal = real_parser.model.target_grammar
     assert legal is not None
     hybrid = Hybrid(real_parser, LegalSeq2seq(real_fallback, legal), Gate(0.25))
-    before = [(answer.target, answer.system, answer.reason) for answer in hybrid.answers(sentences)]
+    before = [
+        (answer.target, answer.system, answer.reason)
+        for answer in hybrid.answers(sentences)
+    ]
     hybrid.save(folder)
     again = Hybrid.load(folder, "cpu")
     assert [
-        (answer.target, answer.system, answer.reason) for answer in again.answers(sentences)
+        (answer.target, answer.system, answer.reason)
+        for answer in again.answers(sentences)
     ] == before
     assert before[0] == ("WALK WALK", "grammar", "")
-    assert all(target is None or legal.accepts(target.split()) for target, _, _ in before)
+    assert all(
+        target is None or legal.accepts(target.split()) for target, _, _ in before
+    )
     assert again.gate == Gate(0.25)
     assert Parser.load(folder, "cpu").parse("walk").target == "WALK"
 
@@ -274,7 +333,9 @@ def test_the_fallback_may_be_left_free_of_the_grammar(
     real_parser: Parser, real_fallback: Seq2seq, tmp_path: Path
 ) -> None:
     Hybrid(real_parser, real_fallback).save(tmp_path / "model")
-    assert isinstance(Hybrid.load(tmp_path / "model", "cpu", is_free=True).fallback, Seq2seq)
+    assert isinstance(
+        Hybrid.load(tmp_path / "model", "cpu", is_free=True).fallback, Seq2seq
+    )
     assert isinstance(Hybrid.load(tmp_path / "model", "cpu").fallback, LegalSeq2seq)
     assert Hybrid.load(tmp_path / "model", "cpu").gate is None
 
@@ -295,7 +356,8 @@ def test_only_a_seq2seq_can_be_saved_as_fallback(
     real_parser: Parser, parser: FakeParser, tmp_path: Path
 ) -> None:
     with pytest.raises(
-        NqgError, match="holds a Seq2seq as fallback, found FakeFallback; save the parser alone"
+        NqgError,
+        match="holds a Seq2seq as fallback, found FakeFallback; save the parser alone",
     ):
         Hybrid(real_parser, FakeFallback({})).save(tmp_path / "model")
     assert not (tmp_path / "model").exists()
@@ -335,7 +397,10 @@ def test_a_sentence_instead_of_a_list_is_refused_before_anything_is_answered(
 def test_a_parser_and_a_hybrid_parse_alike(real_parser: Parser) -> None:
     hybrid = Hybrid(real_parser, FakeFallback({}))
     for sentence in ("walk", "walk twice", "swim"):
-        alone, first = real_parser.parse(sentence, readings=2), hybrid.parse(sentence, readings=2)
+        alone, first = (
+            real_parser.parse(sentence, readings=2),
+            hybrid.parse(sentence, readings=2),
+        )
         assert bool(alone) == bool(first) == (sentence != "swim")
         assert (alone.target, alone.reading, alone.readings) == (
             first.target,
@@ -349,7 +414,9 @@ def test_a_parser_and_a_hybrid_parse_alike(real_parser: Parser) -> None:
     )
 
 
-def test_a_model_folder_is_loaded_as_what_it_holds(real_parser: Parser, tmp_path: Path) -> None:
+def test_a_model_folder_is_loaded_as_what_it_holds(
+    real_parser: Parser, tmp_path: Path
+) -> None:
     real_parser.save(tmp_path / "parser")
     assert (
         nqg.load(tmp_path / "parser", "cpu").parse("walk twice").target

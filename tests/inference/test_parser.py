@@ -33,7 +33,9 @@ from nqg.pipeline.parser import fit_parser
 from nqg.types.target_grammar import TargetGrammar
 from oracles import all_derivations
 
-TINY = ModelSettings(dimension=32, embedded=EncoderSettings(hidden_size=32, layers=1, heads=2))
+TINY = ModelSettings(
+    dimension=32, embedded=EncoderSettings(hidden_size=32, layers=1, heads=2)
+)
 NO_JUMPS = TargetGrammar.parse(
     "<program> ::= <step> | <step> <program>\n<step> ::= I_WALK | I_RUN | I_LOOK"
 )
@@ -88,12 +90,15 @@ def enumerated_chances(parser: Parser, source: str) -> dict[tuple[str, ...], flo
     weights: dict[tuple[str, ...], float] = {}
     for found in all_derivations(parser.grammar, tokens):
         rules = [
-            (spans[each.span], parser.grammar.rules.index(each.rule)) for each in found.hyperedges
+            (spans[each.span], parser.grammar.rules.index(each.rule))
+            for each in found.hyperedges
         ]
         weights[found.target] = weights.get(found.target, 0) + math.exp(
             sum(float(table[pair]) for pair in rules)
         )
-    return {target: weight / sum(weights.values()) for target, weight in weights.items()}
+    return {
+        target: weight / sum(weights.values()) for target, weight in weights.items()
+    }
 
 
 def test_unseen_combinations_are_parsed_without_a_mistake(trained: Parser) -> None:
@@ -112,9 +117,15 @@ def test_a_derivation_yields_the_target_and_reads_the_sentence(trained: Parser) 
     parse = trained.parse("jump twice and walk")
     assert parse.reading is not None
     assert (
-        parse.reading.derivation.source == parse.source_tokens == ("jump", "twice", "and", "walk")
+        parse.reading.derivation.source
+        == parse.source_tokens
+        == ("jump", "twice", "and", "walk")
     )
-    assert parse.reading.derivation.target == parse.reading.tokens == ("I_JUMP", "I_JUMP", "I_WALK")
+    assert (
+        parse.reading.derivation.target
+        == parse.reading.tokens
+        == ("I_JUMP", "I_JUMP", "I_WALK")
+    )
     assert parse.reading.target == parse.target == "I_JUMP I_JUMP I_WALK"
     assert parse.reason == ""
     assert parse.readings == ()
@@ -143,7 +154,9 @@ def test_the_probability_is_that_of_all_derivations_of_the_target(
 
 
 @pytest.mark.parametrize("source", AMBIGUOUS)
-def test_readings_are_the_targets_by_falling_probability(ambiguous: Parser, source: str) -> None:
+def test_readings_are_the_targets_by_falling_probability(
+    ambiguous: Parser, source: str
+) -> None:
     readings = ambiguous.parse(source, readings=50).readings
     expected = enumerated_chances(ambiguous, source)
     found = {reading.tokens: reading.probability for reading in readings}
@@ -152,10 +165,14 @@ def test_readings_are_the_targets_by_falling_probability(ambiguous: Parser, sour
     chances = [reading.probability for reading in readings]
     assert chances == sorted(chances, reverse=True)
     assert sum(chances) == pytest.approx(1)
-    assert all(" ".join(reading.derivation.target) == reading.target for reading in readings)
+    assert all(
+        " ".join(reading.derivation.target) == reading.target for reading in readings
+    )
 
 
-def test_as_many_readings_as_asked_for_with_their_whole_probability(ambiguous: Parser) -> None:
+def test_as_many_readings_as_asked_for_with_their_whole_probability(
+    ambiguous: Parser,
+) -> None:
     source = "walk and walk and walk"
     two = ambiguous.parse(source, readings=2).readings
     expected = enumerated_chances(ambiguous, source)
@@ -166,7 +183,9 @@ def test_as_many_readings_as_asked_for_with_their_whole_probability(ambiguous: P
     assert sum(each.probability for each in two) < 1
 
 
-def test_a_sentence_outside_the_grammar_is_an_abstention_not_an_error(trained: Parser) -> None:
+def test_a_sentence_outside_the_grammar_is_an_abstention_not_an_error(
+    trained: Parser,
+) -> None:
     parse = trained.parse("fly twice")
     assert parse == Answer(
         "fly twice", system="grammar", reason="no derivation: no rule knows 'fly'"
@@ -176,11 +195,15 @@ def test_a_sentence_outside_the_grammar_is_an_abstention_not_an_error(trained: P
 
 
 @pytest.mark.parametrize("word", ["thrice", "jump", "opposite"])
-def test_where_no_grammar_can_be_right_every_sentence_is_an_abstention(word: str) -> None:
+def test_where_no_grammar_can_be_right_every_sentence_is_an_abstention(
+    word: str,
+) -> None:
     train = [example for example in SHORT if word not in example.source_tokens]
     test = [example for example in SHORT if word in example.source_tokens]
     training = TrainingSettings(steps=20, batch_size=64, warm_up=5, learning_rate=3e-3)
-    parser = fit_parser(induce(train), train, model=TINY, training=training, device="cpu")
+    parser = fit_parser(
+        induce(train), train, model=TINY, training=training, device="cpu"
+    )
     answers = list(parser.answers(example.source for example in test))
     assert len(answers) > 10
     assert {answer.target for answer in answers} == {None}
@@ -193,17 +216,23 @@ def test_an_empty_sentence_is_an_abstention(trained: Parser, sentence: str) -> N
     assert trained.parse(sentence) == Answer(sentence, system="grammar", reason=reason)
 
 
-def test_a_sentence_that_is_too_long_for_the_encoder_is_an_abstention(trained: Parser) -> None:
+def test_a_sentence_that_is_too_long_for_the_encoder_is_an_abstention(
+    trained: Parser,
+) -> None:
     endless = " and ".join(["walk"] * 300)
     parses = list(trained.answers(["jump twice", endless, "walk"]))
     assert [parse.target for parse in parses] == ["I_JUMP I_JUMP", None, "I_WALK"]
     assert parses[1].reason == "too long"
 
 
-def test_an_untyped_parser_abstains_where_its_best_target_is_illegal(trained: Parser) -> None:
+def test_an_untyped_parser_abstains_where_its_best_target_is_illegal(
+    trained: Parser,
+) -> None:
     parser = limited(trained, NO_JUMPS)
     parses = list(
-        parser.with_options(DecodeOptions(1, typed=False)).answers(["jump twice", "walk twice"])
+        parser.with_options(DecodeOptions(1, typed=False)).answers(
+            ["jump twice", "walk twice"]
+        )
     )
     assert [(parse.target, parse.reason) for parse in parses] == [
         (None, "illegal target"),
@@ -226,7 +255,9 @@ def test_a_typed_parser_has_legal_readings_only(trained: Parser) -> None:
     assert [len(parse.readings) for parse in parses] == [0, 1, 0]
 
 
-def test_types_share_the_probability_among_the_legal_readings(ambiguous: Parser) -> None:
+def test_types_share_the_probability_among_the_legal_readings(
+    ambiguous: Parser,
+) -> None:
     source = "walk and jump twice"
     answer = ambiguous.parse(source, readings=50)
     others = [reading for reading in answer.readings if reading.target != answer.target]
@@ -268,8 +299,13 @@ def test_a_batch_says_what_its_sentences_say_alone_in_their_order(
         [ambiguous.parse(each, readings=3) for each in sentences],
     ):
         for ours, theirs in zip(together, other, strict=True):
-            assert (ours.target, ours.reason) == (theirs.target, theirs.reason.partition(":")[0])
-            assert (ours.probability or 0) == pytest.approx(theirs.probability or 0, rel=1e-4)
+            assert (ours.target, ours.reason) == (
+                theirs.target,
+                theirs.reason.partition(":")[0],
+            )
+            assert (ours.probability or 0) == pytest.approx(
+                theirs.probability or 0, rel=1e-4
+            )
             assert [each.target for each in ours.readings] == [
                 each.target for each in theirs.readings
             ]
@@ -281,22 +317,32 @@ def test_a_model_that_knows_the_pairs_of_training_prefers_the_reading_with_the_f
 ) -> None:
     source = data.draw(
         st.sampled_from(
-            ["walk and jump twice", "walk and walk", "walk and run and jump", "walk twice"]
+            [
+                "walk and jump twice",
+                "walk and walk",
+                "walk and run and jump",
+                "walk twice",
+            ]
         )
     )
     numbers = ambiguous.grammar.numbers
     derivations = all_derivations(ambiguous.grammar, tuple(source.split()))
     seen = RulePairs.of(
-        data.draw(st.lists(st.sampled_from(derivations), min_size=1, max_size=2)), numbers
+        data.draw(st.lists(st.sampled_from(derivations), min_size=1, max_size=2)),
+        numbers,
     )
     chances = enumerated_chances(ambiguous, source)
     news = {target: len(derivations) * 99 for target in chances}
     for each in derivations:
         unseen = sum(seen.count(pair) == 0 for pair in set(rule_pairs(each, numbers)))
         news[each.target] = min(news[each.target], unseen)
-    expected = sorted(chances, key=lambda target: (news[target], -chances[target], target))
+    expected = sorted(
+        chances, key=lambda target: (news[target], -chances[target], target)
+    )
     knowing = Parser(
-        replace(ambiguous.model, calibrator=Calibrator(Weights(), seen, trials=0, right=0))
+        replace(
+            ambiguous.model, calibrator=Calibrator(Weights(), seen, trials=0, right=0)
+        )
     )
     answer = knowing.parse(source, readings=len(chances))
     assert [reading.tokens for reading in answer.readings] == expected
@@ -316,7 +362,9 @@ def test_the_same_word_further_behind_than_training_has_any_is_not_the_same() ->
     assert reading is not None
     *_, first, second = (
         score
-        for each, score in zip(reading.derivation.hyperedges, reading.scores, strict=True)
+        for each, score in zip(
+            reading.derivation.hyperedges, reading.scores, strict=True
+        )
         if each.rule.source == ("walk",)
     )
     assert abs(first - second) > 1e-5
@@ -346,7 +394,9 @@ def test_how_the_work_is_cut_into_pieces_does_not_show(
             theirs.target,
             theirs.reason,
         )
-        assert (ours.probability or 0) == pytest.approx(theirs.probability or 0, rel=1e-4)
+        assert (ours.probability or 0) == pytest.approx(
+            theirs.probability or 0, rel=1e-4
+        )
 
 
 def test_an_endless_stream_is_parsed_as_it_comes(
@@ -371,7 +421,9 @@ def test_sentences_without_a_derivation_are_not_encoded(
     read: list[int] = []
     scores = Parser._scores
 
-    def counted(self: Parser, sentences: Sequence[Subwords], full: Hypergraph) -> FloatArray:
+    def counted(
+        self: Parser, sentences: Sequence[Subwords], full: Hypergraph
+    ) -> FloatArray:
         read.append(len(sentences))
         return scores(self, sentences, full)
 
@@ -397,7 +449,9 @@ def test_every_hyperedge_has_its_score_and_if_asked_for_its_marginal(
         assert before == replace(reading, marginals=())
         assert all(0 < chance <= 1 for chance in reading.marginals)
     better, *others = (
-        sum(reading.scores) for reading in (asked.reading, *asked.readings) if reading is not None
+        sum(reading.scores)
+        for reading in (asked.reading, *asked.readings)
+        if reading is not None
     )
     assert all(better >= other - 1e-9 for other in others)
 
@@ -406,9 +460,11 @@ def test_no_sentences_give_no_parses(trained: Parser) -> None:
     assert list(trained.answers([])) == []
 
 
-def test_a_saved_parser_says_the_same_when_loaded(trained: Parser, tmp_path: Path) -> None:
+def test_a_saved_parser_says_the_same_when_loaded(
+    trained: Parser, tmp_path: Path
+) -> None:
     trained.save(tmp_path / "model")
     sentences = [example.source for example in TEST[:20]]
-    assert list(Parser.load(tmp_path / "model", device="cpu").answers(sentences)) == list(
-        trained.answers(sentences)
-    )
+    assert list(
+        Parser.load(tmp_path / "model", device="cpu").answers(sentences)
+    ) == list(trained.answers(sentences))

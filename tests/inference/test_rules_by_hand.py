@@ -46,7 +46,9 @@ EXAMPLES = [
     Example("turn on the lamp in the hall", "on ( hall . lamp )"),
     Example("turn off the fan in the attic", "off ( attic . fan )"),
 ]
-TINY = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2))
+TINY = ModelSettings(
+    dimension=8, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2)
+)
 NIGHT = "good night ### off ( hall . lamp )"
 DARK = "no light in the NT_1 ### off ( NT_1 . lamp )"
 
@@ -55,7 +57,12 @@ DARK = "no light in the NT_1 ### off ( NT_1 . lamp )"
 def parser() -> Parser:
     training = TrainingSettings(steps=2, batch_size=2)
     return fit_parser(
-        GRAMMAR, EXAMPLES, target_grammar=TYPES, model=TINY, training=training, device="cpu"
+        GRAMMAR,
+        EXAMPLES,
+        target_grammar=TYPES,
+        model=TINY,
+        training=training,
+        device="cpu",
     )
 
 
@@ -65,7 +72,9 @@ def folder(parser: Parser, tmp_path: Path) -> Path:
     return tmp_path / "model"
 
 
-def test_a_rule_answers_what_had_no_answer_and_other_answers_stay(parser: Parser) -> None:
+def test_a_rule_answers_what_had_no_answer_and_other_answers_stay(
+    parser: Parser,
+) -> None:
     more = parser.with_rules([DARK, NIGHT])
     assert more.parse("no light in the attic").target == "off ( attic . lamp )"
     assert more.parse("good night").target == "off ( hall . lamp )"
@@ -85,7 +94,9 @@ def test_a_rule_for_a_whole_sentence_wins_over_what_was_learned(parser: Parser) 
     assert more.parse(sentence).target == "off ( attic . fan )"
 
 
-def test_an_untrained_rule_has_the_score_of_its_span_and_a_bonus_for_words(parser: Parser) -> None:
+def test_an_untrained_rule_has_the_score_of_its_span_and_a_bonus_for_words(
+    parser: Parser,
+) -> None:
     rules = [NIGHT, DARK, "dark ### off ( hall . lamp )"]
     assert untrained_bonuses(map(Rule.parse, rules)) == [
         MANUAL_RULE_BONUS,
@@ -111,11 +122,13 @@ def test_an_untrained_rule_has_the_score_of_its_span_and_a_bonus_for_words(parse
 def test_rules_that_need_each_other_are_added_together(parser: Parser) -> None:
     later, seven = "NT_1 at NT_2 ### at ( NT_2 , NT_1 )", "seven ### 7"
     with pytest.raises(
-        FormatError, match=r"'NT_1 at NT_2 .*: no rule derives a <time>, which NT_2 has to be"
+        FormatError,
+        match=r"'NT_1 at NT_2 .*: no rule derives a <time>, which NT_2 has to be",
     ):
         parser.with_rules([later])
     with pytest.raises(
-        FormatError, match=r"'seven ### 7': its target is a <time>, which stands in no program"
+        FormatError,
+        match=r"'seven ### 7': its target is a <time>, which stands in no program",
     ):
         parser.with_rules([seven])
     more = parser.with_rules([later, seven])
@@ -130,24 +143,36 @@ def test_rules_that_need_each_other_are_added_together(parser: Parser) -> None:
     ("rule", "reason"),
     [
         (str(GRAMMAR[0]), "the model has it already: it was learned"),
-        ("bye ### off ( lamp . hall )", "'off ( lamp . hall )' is part of no legal program"),
+        (
+            "bye ### off ( lamp . hall )",
+            "'off ( lamp . hall )' is part of no legal program",
+        ),
         (
             "bye ### off ( hall . attic )",
             "'attic' is not a <thing>; `nqg types` shows what is legal",
         ),
         ("cellar ### cellar", "no legal program has 'cellar'; `nqg types`"),
         ("NT_1 later ### at ( hall , NT_1 )", "'hall' is not a <time>"),
-        ("NT_1 twice ### NT_1 NT_1", "no rule derives what its non-terminals have to be"),
+        (
+            "NT_1 twice ### NT_1 NT_1",
+            "no rule derives what its non-terminals have to be",
+        ),
     ],
 )
-def test_a_rule_is_refused_with_the_reason(parser: Parser, rule: str, reason: str) -> None:
+def test_a_rule_is_refused_with_the_reason(
+    parser: Parser, rule: str, reason: str
+) -> None:
     with pytest.raises(FormatError) as error:
         parser.with_rules([rule])
     assert str(error.value).startswith(f"rule '{rule}': {reason}")
 
 
-def test_what_is_not_a_rule_and_what_is_there_already_is_refused(parser: Parser) -> None:
-    with pytest.raises(FormatError, match=r"expected 'source ### target', found '###' 0 times"):
+def test_what_is_not_a_rule_and_what_is_there_already_is_refused(
+    parser: Parser,
+) -> None:
+    with pytest.raises(
+        FormatError, match=r"expected 'source ### target', found '###' 0 times"
+    ):
         parser.with_rules(["good night"])
     with pytest.raises(FormatError, match="it was given twice"):
         parser.with_rules([NIGHT, NIGHT])
@@ -157,7 +182,9 @@ def test_what_is_not_a_rule_and_what_is_there_already_is_refused(parser: Parser)
         FormatError, match="not written by hand: it is learned from examples, and stays"
     ):
         parser.without_rules([str(GRAMMAR[0])])
-    with pytest.raises(FormatError, match="not written by hand: it is not a rule of the model"):
+    with pytest.raises(
+        FormatError, match="not written by hand: it is not a rule of the model"
+    ):
         parser.without_rules([NIGHT])
 
 
@@ -170,12 +197,14 @@ def test_a_rule_that_is_removed_leaves_the_model_as_it_was(parser: Parser) -> No
 def test_without_types_any_rule_may_be_added(parser: Parser) -> None:
     untyped = Parser(replace(parser.model, target_grammar=None, grammar=GRAMMAR))
     assert (
-        untyped.with_rules(["hello NT_1 ### hi hi NT_1"]).parse("hello lamp").target == "hi hi lamp"
+        untyped.with_rules(["hello NT_1 ### hi hi NT_1"]).parse("hello lamp").target
+        == "hi hi lamp"
     )
 
 
 RAW = Preprocessor(
-    SentenceTokenizer(), fit_programs(['alarm(time="7:30 am")', "on(hall.lamp)", "off(attic.fan)"])
+    SentenceTokenizer(),
+    fit_programs(['alarm(time="7:30 am")', "on(hall.lamp)", "off(attic.fan)"]),
 )
 
 
@@ -185,8 +214,14 @@ RAW = Preprocessor(
         ("Good night! ### off(hall.lamp)", "good night ### off ( hall . lamp )"),
         ("Good night ### off ( hall . lamp )", "good night ### off ( hall . lamp )"),
         ("NT_1, and NT_2 ### at(NT_2, NT_1)", "NT_1 and NT_2 ### at ( NT_2 , NT_1 )"),
-        ('Wake me ### alarm(time="7:30 am")', 'wake me ### alarm ( time = " 7:30 am " )'),
-        ('wake me ### alarm ( time = " 7:30 am " )', 'wake me ### alarm ( time = " 7:30 am " )'),
+        (
+            'Wake me ### alarm(time="7:30 am")',
+            'wake me ### alarm ( time = " 7:30 am " )',
+        ),
+        (
+            'wake me ### alarm ( time = " 7:30 am " )',
+            'wake me ### alarm ( time = " 7:30 am " )',
+        ),
         ("# A comment ### of mine", "# A comment ### of mine"),
         ("Good night", "Good night"),
     ],
@@ -213,7 +248,12 @@ def test_saved_and_loaded_rules_answer_alike_and_keep_their_mark(
     assert loaded.model.by_hand == more.model.by_hand
     assert loaded.model.trained_rules == GRAMMAR.rules
     assert Grammar.read(folder / "grammar.txt").rules == GRAMMAR.rules
-    sentences = ["good night", "no light in the hall", "turn on the fan in the hall", "bye"]
+    sentences = [
+        "good night",
+        "no light in the hall",
+        "turn on the fan in the hall",
+        "bye",
+    ]
     assert list(loaded.answers(sentences)) == list(more.answers(sentences))
 
 
@@ -222,7 +262,9 @@ def test_only_the_rules_of_a_folder_change(parser: Parser, folder: Path) -> None
     (folder / "seq2seq").mkdir()
     (folder / "seq2seq" / "nqg.json").write_text("{}")
     save_rules(folder, with_rules(load_model(folder, "cpu"), [NIGHT]).by_hand)
-    assert Parser.load(folder, "cpu").parse("good night").target == "off ( hall . lamp )"
+    assert (
+        Parser.load(folder, "cpu").parse("good night").target == "off ( hall . lamp )"
+    )
     assert (folder / "rules.txt").read_text().split("\n")[1:] == [NIGHT, ""]
     assert (folder / "seq2seq" / "nqg.json").exists()
     (folder / "seq2seq" / "nqg.json").unlink()
@@ -238,7 +280,8 @@ def test_a_folder_that_changes_meanwhile_and_a_full_disk_leave_it_as_it_is(
     with monkeypatch.context() as patch:
         patch.setattr("nqg.model_folder.index_bytes", lambda folder: b"{}")
         with pytest.raises(
-            NqgError, match="another process changed the model meanwhile; run the command again"
+            NqgError,
+            match="another process changed the model meanwhile; run the command again",
         ):
             save_rules(folder, [Rule.parse(NIGHT)])
     with monkeypatch.context() as patch:
@@ -292,7 +335,9 @@ def test_a_rule_of_a_file_that_does_not_fit_is_named_with_its_line(
 def test_confidence_counts_a_rule_by_hand_as_unseen_and_not_as_surprising() -> None:
     known = RulePairs(((-1, 0, 0, 9), (0, 0, 1, 9)))
     seen, by_hand = RulePair(-1, 0, 0), RulePair(0, 0, 2)
-    assert Evidence.of(0.9, [seen, by_hand], known, trained=2) == Evidence(0.9, support=0, unseen=1)
+    assert Evidence.of(0.9, [seen, by_hand], known, trained=2) == Evidence(
+        0.9, support=0, unseen=1
+    )
     assert Evidence.of(0.9, [seen, by_hand], known).foreign
     calibrator = Calibrator(Weights(known=2.0, support=1.0, unseen=-0.5), known, 10, 9)
     sure, less, least = (
@@ -303,7 +348,9 @@ def test_confidence_counts_a_rule_by_hand_as_unseen_and_not_as_surprising() -> N
 
 
 def test_the_parser_asks_the_calibrator_so(parser: Parser) -> None:
-    calibrator = Calibrator(Weights(known=3.0, foreign=-3.0), RulePairs(((-1, 0, 0, 5),)), 1, 1)
+    calibrator = Calibrator(
+        Weights(known=3.0, foreign=-3.0), RulePairs(((-1, 0, 0, 5),)), 1, 1
+    )
     more = Parser(replace(parser.model, calibrator=calibrator)).with_rules([NIGHT])
     confidence = more.parse("good night").confidence
     assert confidence is not None
@@ -315,5 +362,7 @@ def test_the_index_names_the_file_of_rules(parser: Parser, folder: Path) -> None
     save_rules(folder, [Rule.parse(NIGHT)])
     assert "rules.txt" in json.loads((folder / "nqg.json").read_text())["files"]
     (folder / "rules.txt").write_text(f"{DARK}\n")
-    with pytest.raises(NqgError, match=r"rules.txt is damaged: it is not the file that was saved"):
+    with pytest.raises(
+        NqgError, match=r"rules.txt is damaged: it is not the file that was saved"
+    ):
         Parser.load(folder, "cpu")

@@ -42,15 +42,22 @@ def scored(sources: list[str], seed: int) -> ScoredCharts:
     """Charts whose scores depend on span and rule alone, as the model's do."""
     full = charts(GRAMMAR, [source.split() for source in sources])
     table = np.random.default_rng(seed).normal(0, 2, (full.nodes, len(GRAMMAR)))
-    return ScoredCharts(instantiate_slots(GRAMMAR, []), full, table[full.owners(), full.rules])
+    return ScoredCharts(
+        instantiate_slots(GRAMMAR, []), full, table[full.owners(), full.rules]
+    )
 
 
 def score(charted: ScoredCharts, sentence: int, hyperedge: Hyperedge) -> float:
     """The score of an application, by looking at each of the chart."""
     full = charted.full
-    for node in map(NodeId, range(full.first_node[sentence], full.first_node[sentence + 1])):
+    for node in map(
+        NodeId, range(full.first_node[sentence], full.first_node[sentence + 1])
+    ):
         for each in full.hyperedges_of(node):
-            if full.span(node) == hyperedge.span and GRAMMAR[full.rules[each]] == hyperedge.rule:
+            if (
+                full.span(node) == hyperedge.span
+                and GRAMMAR[full.rules[each]] == hyperedge.rule
+            ):
                 return float(charted.scores[each])
     raise AssertionError(f"{hyperedge} is not in the chart")
 
@@ -96,7 +103,11 @@ def test_the_marginal_of_a_rule_over_a_span_is_the_probability_of_all_derivation
     for sentence, source in enumerate(sources):
         derivations = list(weighted(charted, sentence, source))
         expected = [
-            sum(chance for derivation, chance in derivations if each in derivation.hyperedges)
+            sum(
+                chance
+                for derivation, chance in derivations
+                if each in derivation.hyperedges
+            )
             for each in best[sentence].hyperedges
         ]
         assert found[sentence] == pytest.approx(expected, rel=1e-9)
@@ -129,22 +140,31 @@ def test_the_probability_of_a_target_is_that_of_all_its_derivations(
         for sentence, (source, target) in enumerate(zip(sources, targets, strict=True))
     ]
     assert charted.probabilities(targets) == pytest.approx(expected, rel=1e-9)
-    assert charted.probabilities([("nothing",)] * len(sources)).tolist() == [0.0] * len(sources)
+    assert charted.probabilities([("nothing",)] * len(sources)).tolist() == [0.0] * len(
+        sources
+    )
 
 
 def test_selected_charts_keep_their_scores() -> None:
     charted = scored(SENTENCES, 5)
     again = charted.select([2, 0, 2])
     assert again.best() == [charted.best()[number] for number in (2, 0, 2)]
-    assert again.hyperedge_scores(again.best())[1] == charted.hyperedge_scores(charted.best())[0]
+    assert (
+        again.hyperedge_scores(again.best())[1]
+        == charted.hyperedge_scores(charted.best())[0]
+    )
     assert charted.select([]).best() == []
 
 
 def test_targets_come_in_the_order_of_their_best_derivations() -> None:
     charted = scored(["walk and jump twice"], 3)
     found = charted.best_of_targets(0, 100, DecodeOptions())
-    ranked = sorted(weighted(charted, 0, "walk and jump twice"), key=lambda pair: -pair[1])
-    expected = list({derivation.target: derivation for derivation, _ in reversed(ranked)}.values())
+    ranked = sorted(
+        weighted(charted, 0, "walk and jump twice"), key=lambda pair: -pair[1]
+    )
+    expected = list(
+        {derivation.target: derivation for derivation, _ in reversed(ranked)}.values()
+    )
     assert {derivation.target for derivation in found} == {
         derivation.target for derivation, _ in ranked
     }

@@ -19,7 +19,10 @@ GRAMMAR = Grammar.parse("""
 
 def subtrees(derivation: Derivation) -> list[Derivation]:
     """The derivation under each application, in their order."""
-    return [derivation, *(below for child in derivation.children for below in subtrees(child))]
+    return [
+        derivation,
+        *(below for child in derivation.children for below in subtrees(child)),
+    ]
 
 
 @pytest.mark.parametrize(

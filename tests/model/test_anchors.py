@@ -39,7 +39,11 @@ def test_every_node_of_a_goal_forest_finds_its_span_in_the_full_one(
     numbers = SpanTable.of(full).numbers(goal)
     for sentence in range(len(sources)):
         for node in range(goal.first_node[sentence], goal.first_node[sentence + 1]):
-            assert full.first_node[sentence] <= numbers[node] < full.first_node[sentence + 1]
+            assert (
+                full.first_node[sentence]
+                <= numbers[node]
+                < full.first_node[sentence + 1]
+            )
             assert full.span(NodeId(int(numbers[node]))) == goal.span(NodeId(node))
 
 

@@ -59,10 +59,16 @@ def test_what_is_not_known_is_said() -> None:
     assert "training.jsonl" not in found
 
 
-def test_a_pre_trained_encoder_is_named_without_the_folders_of_whoever_trained() -> None:
-    assert "`bert-base-uncased`, fine-tuned" in card(settings=ModelSettings("bert-base-uncased"))
+def test_a_pre_trained_encoder_is_named_without_the_folders_of_whoever_trained() -> (
+    None
+):
+    assert "`bert-base-uncased`, fine-tuned" in card(
+        settings=ModelSettings("bert-base-uncased")
+    )
     legal = TargetGrammar.parse("<actions> ::= J")
-    found = card(settings=ModelSettings("/home/alice/secret/bert-tiny"), target_grammar=legal)
+    found = card(
+        settings=ModelSettings("/home/alice/secret/bert-tiny"), target_grammar=legal
+    )
     assert "`bert-tiny`, fine-tuned" in found
     assert "alice" not in found
     assert "- Legal programs: `target.grammar`" in found
@@ -71,7 +77,10 @@ def test_a_pre_trained_encoder_is_named_without_the_folders_of_whoever_trained()
 def test_nothing_that_comes_from_a_user_is_markup() -> None:
     evil = "<script>`alert`</script>"
     provenance = Provenance(
-        DataFingerprint(1, "0", evil), {evil: evil}, (), (Measurement(PRINT, {evil: 1.0}),)
+        DataFingerprint(1, "0", evil),
+        {evil: evil},
+        (),
+        (Measurement(PRINT, {evil: 1.0}),),
     )
     for line in card(settings=ModelSettings(evil), provenance=provenance).splitlines():
         for place in range(line.count("<script>")):

@@ -23,7 +23,13 @@ from nqg.grammar.grammar import Grammar
 from nqg.inference.decoding import DecodeOptions
 from nqg.inference.parser import Parser
 from nqg.model import checkpoint
-from nqg.model.checkpoint import Measurement, Provenance, SavedModel, load_model, save_model
+from nqg.model.checkpoint import (
+    Measurement,
+    Provenance,
+    SavedModel,
+    load_model,
+    save_model,
+)
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from nqg.pipeline.parser import fit_parser
 from nqg.run_config import DataFingerprint
@@ -34,12 +40,16 @@ GRAMMAR = Grammar.parse(
 )
 EXAMPLES = [Example("walk and jump twice", "J J W"), Example("jump twice", "J J")]
 SENTENCES = ["walk", "walk and jump", "walk twice and jump twice", "fly"]
-TINY = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2))
+TINY = ModelSettings(
+    dimension=8, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2)
+)
 
 
 def trained(settings: ModelSettings = TINY, seed: int = 0) -> Parser:
     training = TrainingSettings(steps=1, batch_size=2, seed=seed)
-    return fit_parser(GRAMMAR, EXAMPLES, model=settings, training=training, device="cpu")
+    return fit_parser(
+        GRAMMAR, EXAMPLES, model=settings, training=training, device="cpu"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -69,12 +79,15 @@ def test_a_loaded_model_has_the_same_weights_and_says_the_same(
     assert loaded.model.settings == parser.model.settings
     assert loaded.model.max_length == parser.model.max_length == 512
     again, before = (
-        list(each.with_options(DecodeOptions(3)).answers(SENTENCES)) for each in (loaded, parser)
+        list(each.with_options(DecodeOptions(3)).answers(SENTENCES))
+        for each in (loaded, parser)
     )
     assert again == before
 
 
-def test_the_target_grammar_travels_with_the_model(parser: Parser, tmp_path: Path) -> None:
+def test_the_target_grammar_travels_with_the_model(
+    parser: Parser, tmp_path: Path
+) -> None:
     legal = TargetGrammar.parse("<program> ::= W | <...> W")
     save_model(tmp_path / "model", replace(parser.model, target_grammar=legal))
     assert load_model(tmp_path / "model", "cpu").target_grammar == legal
@@ -89,7 +102,9 @@ def test_a_folder_can_be_moved(parser: Parser, folder: Path, tmp_path: Path) -> 
     )
 
 
-@pytest.mark.parametrize("activation", ["gelu", "relu"], ids=["our BERT", "one of transformers"])
+@pytest.mark.parametrize(
+    "activation", ["gelu", "relu"], ids=["our BERT", "one of transformers"]
+)
 def test_a_model_with_an_encoder_of_a_folder_does_not_need_that_folder(
     tmp_path: Path, activation: str
 ) -> None:
@@ -126,7 +141,9 @@ def test_nothing_in_a_folder_is_executable_or_pickled(folder: Path) -> None:
         assert not os.access(path, os.X_OK)
 
 
-def test_others_may_read_a_folder_if_the_umask_lets_them(folder: Path, tmp_path: Path) -> None:
+def test_others_may_read_a_folder_if_the_umask_lets_them(
+    folder: Path, tmp_path: Path
+) -> None:
     (tmp_path / "plain").mkdir()
     assert folder.stat().st_mode == (tmp_path / "plain").stat().st_mode
 
@@ -150,7 +167,9 @@ def edited(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
 )
 def test_a_missing_file_is_named(folder: Path, name: str) -> None:
     (folder / name).unlink()
-    with pytest.raises(NqgError, match=rf"model/{name} is missing: the model folder is incomplete"):
+    with pytest.raises(
+        NqgError, match=rf"model/{name} is missing: the model folder is incomplete"
+    ):
         load_model(folder, "cpu")
 
 
@@ -167,9 +186,12 @@ def test_a_damaged_file_is_named(folder: Path, name: str) -> None:
         load_model(folder, "cpu")
 
 
-def test_a_missing_target_grammar_is_not_overlooked(parser: Parser, tmp_path: Path) -> None:
+def test_a_missing_target_grammar_is_not_overlooked(
+    parser: Parser, tmp_path: Path
+) -> None:
     save_model(
-        tmp_path, replace(parser.model, target_grammar=TargetGrammar.parse("<program> ::= W"))
+        tmp_path,
+        replace(parser.model, target_grammar=TargetGrammar.parse("<program> ::= W")),
     )
     (tmp_path / "target.grammar").unlink()
     with pytest.raises(NqgError, match=r"target\.grammar is missing"):
@@ -179,7 +201,8 @@ def test_a_missing_target_grammar_is_not_overlooked(parser: Parser, tmp_path: Pa
 def test_a_folder_of_a_newer_version_is_refused_with_a_way_out(folder: Path) -> None:
     edited(folder, lambda index: index.update(version=5))
     with pytest.raises(
-        NqgError, match=r"in version 5 of the format; this nqg reads version 4: .* or a newer one"
+        NqgError,
+        match=r"in version 5 of the format; this nqg reads version 4: .* or a newer one",
     ):
         load_model(folder, "cpu")
 
@@ -197,7 +220,9 @@ def test_a_folder_of_an_older_version_is_refused_with_a_way_out(folder: Path) ->
 def test_what_is_no_model_folder_is_refused(tmp_path: Path, kind: str) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("hello")
-    with pytest.raises(NqgError, match=rf"{kind} is not a model folder: it has no nqg\.json"):
+    with pytest.raises(
+        NqgError, match=rf"{kind} is not a model folder: it has no nqg\.json"
+    ):
         load_model(tmp_path / kind, "cpu")
 
 
@@ -215,12 +240,18 @@ def test_an_absent_folder_is_said_to_be_absent(tmp_path: Path) -> None:
         ("{", r"nqg\.json:1: not valid JSON: "),
         ("\xff", r"nqg\.json: damaged: "),
         ("[]", r"nqg\.json: expected an object with 'kind': 'nqg model'"),
-        ('{"kind": "forests"}', r"nqg\.json: expected an object with 'kind': 'nqg model'"),
+        (
+            '{"kind": "forests"}',
+            r"nqg\.json: expected an object with 'kind': 'nqg model'",
+        ),
         (
             '{"kind": "nqg model", "version": 4}',
             r"nqg\.json: damaged: 'files' should name at least grammar\.txt",
         ),
-        ('{"kind": "nqg model", "version": 4, "files": {}}', "'files' should name at least"),
+        (
+            '{"kind": "nqg model", "version": 4, "files": {}}',
+            "'files' should name at least",
+        ),
     ],
     ids=["cut", "bytes", "list", "kind", "bare", "no files"],
 )
@@ -233,7 +264,10 @@ def test_a_damaged_index_is_refused(folder: Path, text: str, words: str) -> None
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda index: index["settings"].update(colour="red"), "no key of 'settings' 'colour'"),
+        (
+            lambda index: index["settings"].update(colour="red"),
+            "no key of 'settings' 'colour'",
+        ),
         (
             lambda index: index["settings"]["embedded"].update(colour="red"),
             r"no key of \[embedded\] 'colour'",
@@ -242,7 +276,10 @@ def test_a_damaged_index_is_refused(folder: Path, text: str, words: str) -> None
             lambda index: index["settings"].pop("embedded"),
             "the key 'embedded' of 'settings' is missing",
         ),
-        (lambda index: index.update(settings=None), "expected an object as 'settings', found None"),
+        (
+            lambda index: index.update(settings=None),
+            "expected an object as 'settings', found None",
+        ),
     ],
     ids=["unknown", "unknown of the encoder", "incomplete", "none"],
 )
@@ -279,7 +316,8 @@ def test_a_full_disk_leaves_the_old_model_and_nothing_else(
     with monkeypatch.context() as patched:
         patched.setattr(checkpoint, "save_file", disk_full)
         with pytest.raises(
-            NqgError, match=r"model: the model cannot be written \(No space left on device\)"
+            NqgError,
+            match=r"model: the model cannot be written \(No space left on device\)",
         ):
             trained(seed=1).save(folder)
     assert is_same(load_model(folder, "cpu"), parser.model)
@@ -318,7 +356,9 @@ def test_a_failing_rename_puts_the_old_model_back(
 
 def test_missing_parents_of_a_folder_are_made(parser: Parser, tmp_path: Path) -> None:
     parser.save(tmp_path / "models" / "scan" / "first")
-    assert is_same(load_model(tmp_path / "models" / "scan" / "first", "cpu"), parser.model)
+    assert is_same(
+        load_model(tmp_path / "models" / "scan" / "first", "cpu"), parser.model
+    )
 
 
 def test_what_is_no_model_is_never_replaced(parser: Parser, tmp_path: Path) -> None:
@@ -326,7 +366,8 @@ def test_what_is_no_model_is_never_replaced(parser: Parser, tmp_path: Path) -> N
     (tmp_path / "thesis" / "chapter.tex").write_text("years of work")
     for place in (tmp_path / "thesis", tmp_path / "thesis" / "chapter.tex"):
         with pytest.raises(
-            NqgError, match=f"{place.name} exists and is not a model folder: choose another name"
+            NqgError,
+            match=f"{place.name} exists and is not a model folder: choose another name",
         ):
             parser.save(place)
     assert (tmp_path / "thesis" / "chapter.tex").read_text() == "years of work"
@@ -341,13 +382,18 @@ def test_the_provenance_travels_with_the_model(
     assert loaded.training["steps"] == 1
     assert len(loaded.records) == 1
     measured = Measurement(
-        DataFingerprint.of(EXAMPLES[:1], "dev.tsv"), {"exact_match": 0.5, "precision": None}
+        DataFingerprint.of(EXAMPLES[:1], "dev.tsv"),
+        {"exact_match": 0.5, "precision": None},
     )
-    parser.save(tmp_path / "scored", provenance=replace(loaded, measurements=(measured,)))
+    parser.save(
+        tmp_path / "scored", provenance=replace(loaded, measurements=(measured,))
+    )
     assert load_model(tmp_path / "scored", "cpu").provenance.measurements == (measured,)
 
 
-def test_a_model_without_provenance_is_a_model_all_the_same(folder: Path, parser: Parser) -> None:
+def test_a_model_without_provenance_is_a_model_all_the_same(
+    folder: Path, parser: Parser
+) -> None:
     parser.save(folder, provenance=Provenance())
     assert not (folder / "training.jsonl").exists()
     assert load_model(folder, "cpu").provenance == Provenance()
@@ -361,12 +407,15 @@ def test_the_card_tells_what_was_saved_and_may_be_edited(folder: Path) -> None:
     load_model(folder, "cpu")
 
 
-def test_a_stray_file_is_refused_because_a_tokenizer_might_read_it(folder: Path) -> None:
+def test_a_stray_file_is_refused_because_a_tokenizer_might_read_it(
+    folder: Path,
+) -> None:
     (folder / ".DS_Store").write_text("harmless")
     load_model(folder, "cpu")
     (folder / "added_tokens.json").write_text('{"walk": 99}')
     with pytest.raises(
-        NqgError, match=r"added_tokens\.json is unknown: nqg\.json does not name it; move it out"
+        NqgError,
+        match=r"added_tokens\.json is unknown: nqg\.json does not name it; move it out",
     ):
         load_model(folder, "cpu")
 
@@ -405,7 +454,9 @@ def test_a_model_that_is_replaced_while_it_is_read_is_read_again(
 ) -> None:
     other, read, reads = trained(seed=1), checkpoint.read_model, []
 
-    def replaced_after_the_first_read(place: Path, index: bytes, device: str) -> SavedModel:
+    def replaced_after_the_first_read(
+        place: Path, index: bytes, device: str
+    ) -> SavedModel:
         found = read(place, index, device)
         reads.append(found)
         if len(reads) == 1:
@@ -436,12 +487,16 @@ def test_loading_says_nothing(folder: Path, capfd: pytest.CaptureFixture[str]) -
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_model_with_our_encoder_is_loaded_and_used_without_heavy_modules(folder: Path) -> None:
+def test_a_model_with_our_encoder_is_loaded_and_used_without_heavy_modules(
+    folder: Path,
+) -> None:
     code = f"""
 import sys
 from nqg.inference.hybrid import load
 assert load({str(folder)!r}, "cpu").parse("jump twice").target == "J J"
 print(*sorted({{"transformers", "accelerate", "sympy", "torch._dynamo", "matplotlib"}} & sys.modules.keys()))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "\n"

@@ -58,7 +58,9 @@ def known(*pairs: tuple[int, int, int]) -> RulePairs:
 
 def evidences() -> st.SearchStrategy[Evidence]:
     shares = st.floats(0, 1)
-    return st.builds(Evidence, shares, st.integers(0, 50), st.integers(0, 6), shares, st.booleans())
+    return st.builds(
+        Evidence, shares, st.integers(0, 50), st.integers(0, 6), shares, st.booleans()
+    )
 
 
 def observations() -> st.SearchStrategy[list[Observation]]:
@@ -82,10 +84,17 @@ def test_pairs_are_counted_over_derivations() -> None:
         (AND, 1, RUN, 2),
         (TWICE, 0, JUMP, 2),
     )
-    assert (pairs.count(RulePair(TWICE, 0, JUMP)), pairs.count(RulePair(TWICE, 0, RUN))) == (2, 0)
+    assert (
+        pairs.count(RulePair(TWICE, 0, JUMP)),
+        pairs.count(RulePair(TWICE, 0, RUN)),
+    ) == (2, 0)
 
 
-@given(st.lists(st.tuples(st.integers(-1, 3), st.integers(0, 1), st.integers(0, 3)), max_size=12))
+@given(
+    st.lists(
+        st.tuples(st.integers(-1, 3), st.integers(0, 1), st.integers(0, 3)), max_size=12
+    )
+)
 def test_how_often_a_pair_is_expected_is_the_sum_over_all_walks(
     pairs: list[tuple[int, int, int]],
 ) -> None:
@@ -96,24 +105,37 @@ def test_how_often_a_pair_is_expected_is_the_sum_over_all_walks(
         )
 
 
-def test_a_rule_that_was_rare_surprises_less_than_one_that_was_everywhere_but_here() -> None:
+def test_a_rule_that_was_rare_surprises_less_than_one_that_was_everywhere_but_here() -> (
+    None
+):
     slots = [(ROOT_PARENT, 0), (AND, 0), (AND, 1)]
     pairs = known(
         *((*slot, verb) for slot in slots for verb in (RUN, WALK)),
         (TWICE, 0, RUN),
         (ROOT_PARENT, 0, JUMP),
     )
-    rare, common = (Evidence.of(1.0, [RulePair(TWICE, 0, verb)], pairs) for verb in (JUMP, WALK))
-    assert (rare.unseen, rare.foreign, common.unseen, common.foreign) == (1, False, 1, False)
+    rare, common = (
+        Evidence.of(1.0, [RulePair(TWICE, 0, verb)], pairs) for verb in (JUMP, WALK)
+    )
+    assert (rare.unseen, rare.foreign, common.unseen, common.foreign) == (
+        1,
+        False,
+        1,
+        False,
+    )
     assert 0 < rare.surprise < common.surprise < 1
 
 
 def test_a_rule_of_another_kind_is_foreign() -> None:
-    pairs = known((ROOT_PARENT, 0, RUN), (ROOT_PARENT, 0, WALK), (TWICE, 0, RUN), (AT, 0, SEVEN))
+    pairs = known(
+        (ROOT_PARENT, 0, RUN), (ROOT_PARENT, 0, WALK), (TWICE, 0, RUN), (AT, 0, SEVEN)
+    )
     assert Evidence.of(1.0, [RulePair(AT, 0, WALK)], pairs) == Evidence(
         1.0, 0, unseen=1, foreign=True
     )
-    assert Evidence.of(1.0, [RulePair(ROOT_PARENT, 0, RUN)], pairs) == Evidence(1.0, support=1)
+    assert Evidence.of(1.0, [RulePair(ROOT_PARENT, 0, RUN)], pairs) == Evidence(
+        1.0, support=1
+    )
 
 
 def test_pairs_of_rules_by_hand_are_not_unseen_since_training_could_have_none() -> None:
@@ -138,7 +160,9 @@ def test_support_is_how_often_the_rarest_pair_was_seen() -> None:
         (TWICE, 0, RUN),
     )
     assert (
-        Evidence.of(0.5, [RulePair(ROOT_PARENT, 0, TWICE), RulePair(TWICE, 0, RUN)], pairs).support
+        Evidence.of(
+            0.5, [RulePair(ROOT_PARENT, 0, TWICE), RulePair(TWICE, 0, RUN)], pairs
+        ).support
         == 2
     )
 
@@ -149,7 +173,9 @@ def test_a_confidence_is_a_probability_that_rises_with_that_of_the_grammar(
 ) -> None:
     weights = Weights.fit(trials)
     low, high = sorted([evidence.probability, probability])
-    below, above = (weights.confidence(replace(evidence, probability=each)) for each in (low, high))
+    below, above = (
+        weights.confidence(replace(evidence, probability=each)) for each in (low, high)
+    )
     assert 0 <= below <= above <= 1
 
 
@@ -157,10 +183,13 @@ def loss(trials: Sequence[Observation], weights: Sequence[float]) -> float:
     """The negative logarithm of the posterior, straight from its definition."""
     precisions = [weight.metadata["precision"] for weight in fields(Weights)]
     priors = zip(weights, astuple(Weights()), precisions, strict=True)
-    total = sum(precision * (weight - prior) ** 2 / 2 for weight, prior, precision in priors)
+    total = sum(
+        precision * (weight - prior) ** 2 / 2 for weight, prior, precision in priors
+    )
     for trial in trials:
         logit = sum(
-            weight * value for weight, value in zip(weights, trial.evidence.features(), strict=True)
+            weight * value
+            for weight, value in zip(weights, trial.evidence.features(), strict=True)
         )
         total += math.log1p(math.exp(-logit if trial.is_right else logit))
     return float(total)
@@ -172,8 +201,13 @@ def test_no_other_weights_of_the_same_signs_are_more_probable(
 ) -> None:
     fitted = astuple(Weights.fit(trials))
     signs = (0, 1, 0, 1, 0, 1, -1)
-    allowed = [abs(each) * sign if sign else each for each, sign in zip(others, signs, strict=True)]
-    near = [fit + (each - fit) * 1e-3 for fit, each in zip(fitted, allowed, strict=True)]
+    allowed = [
+        abs(each) * sign if sign else each
+        for each, sign in zip(others, signs, strict=True)
+    ]
+    near = [
+        fit + (each - fit) * 1e-3 for fit, each in zip(fitted, allowed, strict=True)
+    ]
     assert loss(trials, fitted) <= min(loss(trials, allowed), loss(trials, near)) + 1e-9
 
 
@@ -187,7 +221,9 @@ def test_without_trials_the_only_reading_of_what_is_known_is_rather_right_and_of
     assert weights.confidence(Evidence(1.0, 0, 1, foreign=True)) < 0.3
 
 
-def test_thousands_of_known_answers_that_are_right_say_nothing_of_a_surprising_one() -> None:
+def test_thousands_of_known_answers_that_are_right_say_nothing_of_a_surprising_one() -> (
+    None
+):
     weights = Weights.fit([Observation(Evidence(1.0, 20), True)] * 5_000)
     assert weights.confidence(Evidence(1.0, 20)) > 0.99
     assert weights.confidence(Evidence(1.0, 0, unseen=1, surprise=1.0)) < 0.5
@@ -195,7 +231,9 @@ def test_thousands_of_known_answers_that_are_right_say_nothing_of_a_surprising_o
 
 
 def test_weights_of_the_wrong_sign_are_refused() -> None:
-    with pytest.raises(SettingsError, match="expected log odds and support of 0 or more"):
+    with pytest.raises(
+        SettingsError, match="expected log odds and support of 0 or more"
+    ):
         Weights(known_log_odds=-1.0)
 
 
@@ -237,17 +275,29 @@ def test_values_are_known_by_the_word_before_them(
     rule: SlotInstance, start: int, expected: list[ValueContext]
 ) -> None:
     words, end = ["one", "direction", "at", "two", "two"], start + len(rule.source)
-    outer = Rule.parse(" ".join([*words[:start], "NT_1", *words[end:], "### play ( NT_1 )"]))
-    derivation = Derivation((Hyperedge(outer, Span(0, 5)), Hyperedge(rule, Span(start, end))))
+    outer = Rule.parse(
+        " ".join([*words[:start], "NT_1", *words[end:], "### play ( NT_1 )"])
+    )
+    derivation = Derivation(
+        (Hyperedge(outer, Span(0, 5)), Hyperedge(rule, Span(start, end)))
+    )
     assert list(value_contexts(derivation, MENTIONS, {"song"})) == expected
 
 
 def test_text_that_begins_or_ends_as_values_of_training_do_is_improbable() -> None:
-    at_time, of_number = ValueContext("at", "time", False), ValueContext("of", "number", False)
-    known = KnownContexts.of([*[at_time] * 6, of_number, of_number._replace(in_text=True)])
+    at_time, of_number = (
+        ValueContext("at", "time", False),
+        ValueContext("of", "number", False),
+    )
+    known = KnownContexts.of(
+        [*[at_time] * 6, of_number, of_number._replace(in_text=True)]
+    )
     assert known.rows == (("at", "time", 6),)
     assert known.share([at_time, of_number._replace(in_text=True)]) == 1.0
-    assert known.share([of_number._replace(in_text=True), at_time._replace(in_text=True)]) == 1 / 8
+    assert (
+        known.share([of_number._replace(in_text=True), at_time._replace(in_text=True)])
+        == 1 / 8
+    )
 
 
 WAKE = Rule.parse("wake me at NT_1 ### wake ( NT_1 )")
@@ -270,10 +320,18 @@ def test_of_values_their_slots_are_said(
 ) -> None:
     rule = SlotInstance(value, ("6",), Rule((f"@{slot}",), (f"@{slot}",)))
     derivation = Derivation(
-        (Hyperedge(WAKE, Span(0, 3 + len(value))), Hyperedge(rule, Span(3, 3 + len(value))))
+        (
+            Hyperedge(WAKE, Span(0, 3 + len(value))),
+            Hyperedge(rule, Span(3, 3 + len(value))),
+        )
     )
     words = [ContextWord(word, word) for word in ("wake", "me", "at")]
-    assert context_words(derivation, {"song"}) == [("", None), *words, expected, ("", None)]
+    assert context_words(derivation, {"song"}) == [
+        ("", None),
+        *words,
+        expected,
+        ("", None),
+    ]
 
 
 SENTENCE = st.lists(st.sampled_from("abcd"), max_size=7)
@@ -301,7 +359,10 @@ def test_a_word_is_doubted_where_training_has_more_of_the_others_around_a_simila
             for other in range(len(words))
             if 0 < abs(at - other) <= CONTEXT_WINDOW
         )
-        return sum((words[left], words[right], right - left) not in seen for left, right in places)
+        return sum(
+            (words[left], words[right], right - left) not in seen
+            for left, right in places
+        )
 
     expected = bool(seen) and any(
         unseen([*sentence[:at], other, *sentence[at + 1 :]], at) < unseen(sentence, at)
@@ -309,9 +370,14 @@ def test_a_word_is_doubted_where_training_has_more_of_the_others_around_a_simila
         if at not in fixed
         for other in similar
     )
-    pairs = WordPairs.of([[ContextWord(word, word) for word in each] for each in training])
+    pairs = WordPairs.of(
+        [[ContextWord(word, word) for word in each] for each in training]
+    )
     assert set(pairs.rows) == seen
-    said = [ContextWord(word, None if at in fixed else word) for at, word in enumerate(sentence)]
+    said = [
+        ContextWord(word, None if at in fixed else word)
+        for at, word in enumerate(sentence)
+    ]
     assert pairs.is_suspect(said, lambda _: sorted(similar)) == expected
 
 
@@ -340,9 +406,15 @@ def test_a_calibrator_survives_the_round_trip_through_its_file(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"weights": {"known": "much"}}, "expected a number as 'known' of [weights], found 'much'"),
+        (
+            {"weights": {"known": "much"}},
+            "expected a number as 'known' of [weights], found 'much'",
+        ),
         ({"weights": {"unseen": 1.0}}, "[weights]: Weights(known=0.0"),
-        ({"trials": None}, "expected an integer as 'trials' of the calibrator, found None"),
+        (
+            {"trials": None},
+            "expected an integer as 'trials' of the calibrator, found None",
+        ),
         ({"shape": 1}, "no key of the calibrator 'shape'"),
         (
             {"pairs": {"rows": [[0, 0, 1]]}},
@@ -355,7 +427,10 @@ def test_a_calibrator_survives_the_round_trip_through_its_file(tmp_path: Path) -
         ({"pairs": {"rows": [[TWICE, 1, 1, 1]]}}, f"found [{TWICE}, 1, 1, 1]"),
         ({"pairs": {"rows": [[ROOT_PARENT, 0, 7, 1]]}}, "found [-1, 0, 7, 1]"),
         ({"pairs": {"rows": [[ROOT_PARENT, 0, 1, 0]]}}, "found [-1, 0, 1, 0]"),
-        ({"pairs": {"rows": [[ROOT_PARENT, 0, 1, 10**400]]}}, "found [-1, 0, 1, 1000000"),
+        (
+            {"pairs": {"rows": [[ROOT_PARENT, 0, 1, 10**400]]}},
+            "found [-1, 0, 1, 1000000",
+        ),
         (
             {"contexts": {"rows": [["at", "time"]]}},
             "expected [a string, a string, an integer] as entry 0",

@@ -32,13 +32,20 @@ def test_the_index_answers_for_all_files_but_the_hidden_the_card_and_those_with_
         "seq2seq/x/w.txt",
     )
     assert checksums(tmp_path) == {
-        name: hashlib.sha256(name.encode()).hexdigest() for name in ("a/deep/c.json", "b.txt")
+        name: hashlib.sha256(name.encode()).hexdigest()
+        for name in ("a/deep/c.json", "b.txt")
     }
 
 
 def test_a_whole_folder_passes(tmp_path: Path) -> None:
     fill(
-        tmp_path, "grammar.txt", "a/b.json", "nqg.json", "README.md", ".hidden", "seq2seq/nqg.json"
+        tmp_path,
+        "grammar.txt",
+        "a/b.json",
+        "nqg.json",
+        "README.md",
+        ".hidden",
+        "seq2seq/nqg.json",
     )
     check_contents(tmp_path, checksums(tmp_path), ("grammar.txt",))
 
@@ -60,23 +67,31 @@ def test_a_name_that_leads_out_of_the_folder_or_is_spelled_oddly_is_refused(
     tmp_path: Path, name: str
 ) -> None:
     with pytest.raises(
-        FormatError, match=r"nqg\.json: '.*' is not the name of a file inside the model folder"
+        FormatError,
+        match=r"nqg\.json: '.*' is not the name of a file inside the model folder",
     ):
         check_contents(tmp_path, {name: "0"}, ())
 
 
-@pytest.mark.parametrize("name", ["code.py", "model.bin", "a/weights.pt", "README", "library.so"])
+@pytest.mark.parametrize(
+    "name", ["code.py", "model.bin", "a/weights.pt", "README", "library.so"]
+)
 def test_a_file_of_a_kind_that_could_run_is_refused(tmp_path: Path, name: str) -> None:
     fill(tmp_path, name)
     with pytest.raises(
-        FormatError, match=f"'{name}' is not a file that a model holds; expected .grammar"
+        FormatError,
+        match=f"'{name}' is not a file that a model holds; expected .grammar",
     ):
         check_contents(tmp_path, checksums(tmp_path), ())
 
 
 @pytest.mark.parametrize("files", [None, [], {}, {"b.txt": "0"}])
-def test_an_index_without_what_is_needed_is_refused(tmp_path: Path, files: object) -> None:
-    with pytest.raises(FormatError, match=r"damaged: 'files' should name at least a\.txt"):
+def test_an_index_without_what_is_needed_is_refused(
+    tmp_path: Path, files: object
+) -> None:
+    with pytest.raises(
+        FormatError, match=r"damaged: 'files' should name at least a\.txt"
+    ):
         check_contents(tmp_path, files, ("a.txt",))
 
 
@@ -95,10 +110,14 @@ def test_a_checksum_that_differs_is_damage(tmp_path: Path, checksum: object) -> 
         check_contents(tmp_path, {"a.txt": checksum}, ())
 
 
-LEADS_OUT = "is a link that leads out of the model folder; copy what it leads to into its place"
+LEADS_OUT = (
+    "is a link that leads out of the model folder; copy what it leads to into its place"
+)
 
 
-@pytest.mark.parametrize("name", ["grammar.txt", "a/b.json", "a", "seq2seq", "README.md"])
+@pytest.mark.parametrize(
+    "name", ["grammar.txt", "a/b.json", "a", "seq2seq", "README.md"]
+)
 def test_a_link_that_leads_out_of_the_folder_is_refused_though_its_checksum_is_right(
     tmp_path: Path, name: str
 ) -> None:
@@ -117,11 +136,15 @@ def test_links_inside_the_folder_and_a_link_to_the_whole_folder_are_followed(
     fill(tmp_path / "model", "grammar.txt", "nqg.json")
     (tmp_path / "model" / "same.txt").symlink_to("grammar.txt")
     (tmp_path / "current").symlink_to(tmp_path / "model")
-    check_contents(tmp_path / "current", checksums(tmp_path / "model"), ("grammar.txt", "same.txt"))
+    check_contents(
+        tmp_path / "current", checksums(tmp_path / "model"), ("grammar.txt", "same.txt")
+    )
     assert index_bytes(tmp_path / "current") == b"nqg.json"
 
 
-def test_an_index_that_is_a_link_to_elsewhere_a_loop_or_a_pipe_is_refused(tmp_path: Path) -> None:
+def test_an_index_that_is_a_link_to_elsewhere_a_loop_or_a_pipe_is_refused(
+    tmp_path: Path,
+) -> None:
     fill(tmp_path, "secret.json", "model/README.md")
     index = tmp_path / "model" / "nqg.json"
     index.symlink_to(tmp_path / "secret.json")
@@ -130,5 +153,7 @@ def test_an_index_that_is_a_link_to_elsewhere_a_loop_or_a_pipe_is_refused(tmp_pa
     for is_loop in (True, False):
         index.unlink()
         index.symlink_to(index) if is_loop else os.mkfifo(index)
-        with pytest.raises(NqgError, match=r"is not a model folder: it has no nqg\.json"):
+        with pytest.raises(
+            NqgError, match=r"is not a model folder: it has no nqg\.json"
+        ):
             index_bytes(index.parent)

@@ -27,7 +27,14 @@ from nqg.model.encoder import (
     new_encoder,
 )
 from nqg.model.settings import EncoderSettings, ModelSettings
-from nqg.model.subwords import SPECIAL, SubwordBatch, Subwords, collate, tokenize, word_tokenizer
+from nqg.model.subwords import (
+    SPECIAL,
+    SubwordBatch,
+    Subwords,
+    collate,
+    tokenize,
+    word_tokenizer,
+)
 
 WORDS = 20
 
@@ -45,7 +52,13 @@ def twins(**settings: Any) -> tuple[Bert, Any]:
     """Our BERT and Hugging Face's with the same weights."""
     torch.manual_seed(0)
     theirs = tiny_bert(
-        WORDS, **{"hidden_size": 12, "num_attention_heads": 3, "num_hidden_layers": 2, **settings}
+        WORDS,
+        **{
+            "hidden_size": 12,
+            "num_attention_heads": 3,
+            "num_hidden_layers": 2,
+            **settings,
+        },
     )
     config = BertConfig.from_dict(theirs.config.to_dict())
     assert config is not None
@@ -63,13 +76,16 @@ def twins_of(layers: int) -> tuple[Bert, Any]:
 def vectors_of(model: Any, sentences: SubwordBatch) -> torch.Tensor:
     """What Hugging Face's model makes of all rows: (M, D)."""
     found = model(
-        input_ids=sentences.padded(sentences.ids), attention_mask=sentences.mask().long()
+        input_ids=sentences.padded(sentences.ids),
+        attention_mask=sentences.mask().long(),
     ).last_hidden_state
     rows: torch.Tensor = found.flatten(0, 1)[sentences.places]
     return rows
 
 
-@given(st.lists(st.integers(1, 6), min_size=1, max_size=5), st.integers(1, 3), st.data())
+@given(
+    st.lists(st.integers(1, 6), min_size=1, max_size=5), st.integers(1, 3), st.data()
+)
 def test_wanted_vectors_and_all_gradients_are_those_of_transformers(
     lengths: list[int], layers: int, data: st.DataObject
 ) -> None:
@@ -88,7 +104,9 @@ def test_wanted_vectors_and_all_gradients_are_those_of_transformers(
     ]
     names = [name for name, _ in ours.named_parameters()]
     assert sorted(names) == sorted(name for name, _ in theirs.named_parameters())
-    there = dict(zip((name for name, _ in theirs.named_parameters()), gradients[1], strict=True))
+    there = dict(
+        zip((name for name, _ in theirs.named_parameters()), gradients[1], strict=True)
+    )
     for name, gradient in zip(names, gradients[0], strict=True):
         torch.testing.assert_close(gradient, there[name], atol=1e-10, rtol=0)
 
@@ -112,7 +130,9 @@ def test_padded_attention_of_a_gpu_is_that_of_groups() -> None:
     (ours, _), sentences = twins(), batch_of([4, 2, 4, 6])
     attention = ours.encoder["layer"][0].attention  # type: ignore[index]
     attention.eval()
-    packed = torch.randn(16, 36, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+    packed = torch.randn(
+        16, 36, dtype=torch.float64, generator=torch.Generator().manual_seed(3)
+    )
     packed = packed.view(16, 3, attention.heads, -1)
     torch.testing.assert_close(
         attention.attend_padded(packed, sentences), attention.attend(packed, sentences)
@@ -131,7 +151,9 @@ def test_the_last_layer_is_not_computed_for_subwords_that_nobody_wants() -> None
 def test_a_sentence_does_not_notice_its_neighbours() -> None:
     (ours, _), together = twins(), batch_of([2, 4, 6])
     alone = collate([Subwords(tuple(together.ids[2:6].tolist()), (0,), (3,))], "cpu")
-    torch.testing.assert_close(ours(together, torch.arange(2, 6)), ours(alone, torch.arange(4)))
+    torch.testing.assert_close(
+        ours(together, torch.arange(2, 6)), ours(alone, torch.arange(4))
+    )
 
 
 def test_training_drops_and_the_seed_decides_what() -> None:
@@ -164,7 +186,9 @@ def test_training_drops_and_the_seed_decides_what() -> None:
     ],
     ids=lambda settings: next(iter(settings)),
 )
-def test_a_config_that_asks_for_more_than_bert_is_not_ours(settings: dict[str, Any]) -> None:
+def test_a_config_that_asks_for_more_than_bert_is_not_ours(
+    settings: dict[str, Any],
+) -> None:
     config = {"model_type": "bert", **asdict(BertConfig())}
     assert BertConfig.from_dict(config) == BertConfig()
     assert BertConfig.from_dict({**config, **settings}) is None
@@ -177,7 +201,11 @@ def test_the_embedded_encoder_has_the_sizes_of_its_settings() -> None:
     encoder, tokenizer = new_encoder(settings, [("walk", "twice")])
     assert isinstance(encoder, Bert)
     config = encoder.config
-    assert (config.hidden_size, config.num_hidden_layers, config.num_attention_heads) == (24, 3, 2)
+    assert (
+        config.hidden_size,
+        config.num_hidden_layers,
+        config.num_attention_heads,
+    ) == (24, 3, 2)
     assert (config.max_position_embeddings, encoder.max_length) == (40, 40)
     assert encoder.vocab_size == tokenizer.get_vocab_size() == len(SPECIAL) + 2
 
@@ -193,11 +221,15 @@ def test_a_bert_of_a_folder_becomes_ours_with_its_weights(tmp_path: Path) -> Non
     assert tokenize(tokenizer, SOURCES) == tokenize(word_tokenizer(SOURCES), SOURCES)
     sentences = collate(tokenize(tokenizer, SOURCES), "cpu")
     theirs = vectors_of(AutoModel.from_pretrained(tmp_path).eval(), sentences)
-    torch.testing.assert_close(encoder.eval()(sentences, torch.arange(len(theirs))), theirs)
+    torch.testing.assert_close(
+        encoder.eval()(sentences, torch.arange(len(theirs))), theirs
+    )
 
 
 @pytest.mark.parametrize("kind", ["roberta", "bert with another activation"])
-def test_any_other_encoder_of_a_folder_goes_through_transformers(tmp_path: Path, kind: str) -> None:
+def test_any_other_encoder_of_a_folder_goes_through_transformers(
+    tmp_path: Path, kind: str
+) -> None:
     tokenizer = word_tokenizer(SOURCES)
     if kind == "roberta":
         config = RobertaConfig(
@@ -227,9 +259,13 @@ def test_a_folder_that_holds_no_encoder_is_refused_by_name(tmp_path: Path) -> No
         load_encoder(str(tmp_path))
 
 
-def test_a_name_that_no_encoder_has_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_that_no_encoder_has_is_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(NqgError, match="the encoder 'no such/encoder at all' could not be loaded"):
+    with pytest.raises(
+        NqgError, match="the encoder 'no such/encoder at all' could not be loaded"
+    ):
         load_encoder("no such/encoder at all")
 
 
@@ -277,7 +313,11 @@ def test_an_encoder_may_see_words_with_those_beside_them() -> None:
             embeddings.position_embeddings.weight[: len(each.ids)]
             + embeddings.token_type_embeddings.weight[0]
         )
-        summed = vectors[list(each.ids)] + embeddings.neighbours(torch.stack(beside)) + places
+        summed = (
+            vectors[list(each.ids)]
+            + embeddings.neighbours(torch.stack(beside))
+            + places
+        )
         torch.testing.assert_close(
             found[begin : begin + len(each.ids)], embeddings.LayerNorm(summed)
         )
@@ -285,7 +325,9 @@ def test_an_encoder_may_see_words_with_those_beside_them() -> None:
     assert BertConfig.from_dict(json.loads(encoder.config_json())) == encoder.config
 
 
-def test_words_behind_the_longest_sentence_of_training_stand_next_to_its_last_one() -> None:
+def test_words_behind_the_longest_sentence_of_training_stand_next_to_its_last_one() -> (
+    None
+):
     words = [("walk",) * length for length in (2, 3, 4, 9)]
     encoder, tokenizer = new_encoder(ModelSettings(), words, longest=3)
     assert isinstance(encoder, Bert)
@@ -298,7 +340,9 @@ def test_words_behind_the_longest_sentence_of_training_stand_next_to_its_last_on
         places = torch.cat([positions[: len(each.ids)] for each in sentences])
         ids = torch.tensor([number for each in sentences for number in each.ids])
         summed = (
-            embeddings.word_embeddings(ids) + embeddings.token_type_embeddings.weight[0] + places
+            embeddings.word_embeddings(ids)
+            + embeddings.token_type_embeddings.weight[0]
+            + places
         )
         torch.testing.assert_close(embeddings(batch), embeddings.LayerNorm(summed))
     assert BertConfig.from_dict(json.loads(encoder.config_json())) == encoder.config

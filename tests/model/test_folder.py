@@ -35,7 +35,9 @@ def texts(folder: Path) -> set[str]:
 
 
 def started(program: str, folder: Path, *words: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-c", HEAD + WRITE + program, str(folder), *words])
+    return subprocess.Popen(
+        [sys.executable, "-c", HEAD + WRITE + program, str(folder), *words]
+    )
 
 
 def killed(program: str, folder: Path) -> None:
@@ -62,7 +64,9 @@ def test_files_have_the_modes_that_the_umask_gives_them_whoever_wrote_them(
     finally:
         os.umask(before)
     modes = {
-        path.stat().st_mode & 0o777 for path in (tmp_path / "model").rglob("*") if path.is_file()
+        path.stat().st_mode & 0o777
+        for path in (tmp_path / "model").rglob("*")
+        if path.is_file()
     }
     assert modes == {0o666 & ~umask}
     assert (tmp_path / "model").stat().st_mode & 0o777 == 0o777 & ~umask
@@ -115,13 +119,17 @@ def test_after_a_kill_between_the_two_renames_the_loader_names_the_old_folder(
     write(folder, "one")
     killed(BETWEEN, folder)
     assert not folder.exists()
-    with pytest.raises(NqgError, match="killed while it replaced it; put it back: mv ") as error:
+    with pytest.raises(
+        NqgError, match="killed while it replaced it; put it back: mv "
+    ) as error:
         index_bytes(folder)
     old, place = str(error.value).split()[-2:]
     assert (texts(Path(old)), place) == ({"one"}, str(folder))
 
 
-def test_when_a_save_fails_after_such_a_kill_the_old_folder_is_back(tmp_path: Path) -> None:
+def test_when_a_save_fails_after_such_a_kill_the_old_folder_is_back(
+    tmp_path: Path,
+) -> None:
     folder = tmp_path / "model"
     write(folder, "one")
     killed(BETWEEN, folder)
@@ -131,7 +139,9 @@ def test_when_a_save_fails_after_such_a_kill_the_old_folder_is_back(tmp_path: Pa
     assert os.listdir(tmp_path) == ["model"]
 
 
-def test_after_a_kill_between_the_two_renames_the_next_writer_goes_on(tmp_path: Path) -> None:
+def test_after_a_kill_between_the_two_renames_the_next_writer_goes_on(
+    tmp_path: Path,
+) -> None:
     folder = tmp_path / "model"
     write(folder, "one")
     killed(BETWEEN, folder)
@@ -140,7 +150,9 @@ def test_after_a_kill_between_the_two_renames_the_next_writer_goes_on(tmp_path: 
     assert os.listdir(tmp_path) == ["model"]
 
 
-def test_processes_that_write_one_folder_at_once_leave_one_whole_folder(tmp_path: Path) -> None:
+def test_processes_that_write_one_folder_at_once_leave_one_whole_folder(
+    tmp_path: Path,
+) -> None:
     folder = tmp_path / "model"
     program = "for turn in range(40):\n    write(sys.argv[2] + str(turn))"
     writers = [started(program, folder, name) for name in ("a", "b", "c")]
@@ -150,7 +162,9 @@ def test_processes_that_write_one_folder_at_once_leave_one_whole_folder(tmp_path
     assert os.listdir(tmp_path) == ["model"]
 
 
-def test_a_folder_that_is_held_is_refused_to_others_until_it_is_let_go(tmp_path: Path) -> None:
+def test_a_folder_that_is_held_is_refused_to_others_until_it_is_let_go(
+    tmp_path: Path,
+) -> None:
     words = "work: another process is at work here; wait until it has ended"
     with (
         exclusive(tmp_path / "work", wait=False),
@@ -165,7 +179,9 @@ def test_a_folder_that_is_held_is_refused_to_others_until_it_is_let_go(tmp_path:
     assert not list(tmp_path.iterdir())
 
 
-def test_whoever_waits_for_a_folder_that_is_removed_gets_a_new_one(tmp_path: Path) -> None:
+def test_whoever_waits_for_a_folder_that_is_removed_gets_a_new_one(
+    tmp_path: Path,
+) -> None:
     folder, found = tmp_path / "work", []
 
     def wait() -> None:

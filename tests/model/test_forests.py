@@ -37,7 +37,8 @@ def same(left: Forests, right: Forests) -> bool:
     return all(
         ours._asdict().keys() == theirs._asdict().keys()
         and all(
-            np.array_equal(array, theirs._asdict()[name]) for name, array in ours._asdict().items()
+            np.array_equal(array, theirs._asdict()[name])
+            for name, array in ours._asdict().items()
         )
         for ours, theirs in pairs
     )
@@ -58,9 +59,13 @@ def test_one_pair_alone_has_the_forests_that_enumeration_finds(
     if derivation_counts(full)[0] > 500:
         return
     derivations = all_derivations(grammar, source)
-    target = data.draw(st.sampled_from([("x",), *sorted({each.target for each in derivations})]))
+    target = data.draw(
+        st.sampled_from([("x",), *sorted({each.target for each in derivations})])
+    )
     goal = goal_charts(grammar, full, [target])
-    assert sorted(map(str, forest_derivations(grammar, full))) == sorted(map(str, derivations))
+    assert sorted(map(str, forest_derivations(grammar, full))) == sorted(
+        map(str, derivations)
+    )
     expected = sorted(str(each) for each in derivations if each.target == target)
     assert sorted(map(str, forest_derivations(grammar, goal))) == expected
 

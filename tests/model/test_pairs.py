@@ -32,7 +32,9 @@ def forests_of(grammar: Grammar, sources: list[Tokens], data: st.DataObject) -> 
     """The forests of sources, each with one of its targets, or with one that it has not."""
     assume(max(derivation_counts(charts(grammar.typed_by(None), sources))) <= 100)
     targets = [
-        sorted({each.target for each in all_derivations(grammar, source)} | {("never",)})
+        sorted(
+            {each.target for each in all_derivations(grammar, source)} | {("never",)}
+        )
         for source in sources
     ]
     drawn = [data.draw(st.sampled_from(each)) for each in targets]
@@ -58,7 +60,9 @@ def enumerated(
 ) -> tuple[float, dict[int, float]]:
     """log Z of a sentence and the marginals of its hyperedges, derivation by derivation."""
     derivations = derivations_as_hyperedges(graph)[sentence]
-    totals = [math.fsum(scores[each] for each in derivation) for derivation in derivations]
+    totals = [
+        math.fsum(scores[each] for each in derivation) for derivation in derivations
+    ]
     whole = math.log(math.fsum(map(math.exp, totals))) if totals else -math.inf
     marginals = dict.fromkeys(scores, 0.0)
     for derivation, total in zip(derivations, totals, strict=True):
@@ -67,7 +71,9 @@ def enumerated(
     return whole, marginals
 
 
-@given(perhaps_typed(max_arity=3), st.lists(sentences, min_size=1, max_size=3), st.data())
+@given(
+    perhaps_typed(max_arity=3), st.lists(sentences, min_size=1, max_size=3), st.data()
+)
 def test_pairs_are_those_of_the_hyperedges_and_none_occurs_twice(
     grammar: Grammar, sources: list[Tokens], data: st.DataObject
 ) -> None:
@@ -75,10 +81,17 @@ def test_pairs_are_those_of_the_hyperedges_and_none_occurs_twice(
     table = PairTable.of(forests)
     full, spans = forests.full, SpanTable.of(forests.full)
     known = [
-        (sentence, f"{spans.starts[first + span]}:{spans.ends[first + span]}", int(rule))
+        (
+            sentence,
+            f"{spans.starts[first + span]}:{spans.ends[first + span]}",
+            int(rule),
+        )
         for sentence, first in enumerate(spans.first[:-1])
         for span, rule in zip(
-            *(each.select(np.array([sentence])).values for each in (table.spans, table.rules)),
+            *(
+                each.select(np.array([sentence])).values
+                for each in (table.spans, table.rules)
+            ),
             strict=True,
         )
     ]
@@ -86,7 +99,9 @@ def test_pairs_are_those_of_the_hyperedges_and_none_occurs_twice(
     for name, graph in forests.graphs().items():
         named = span_and_rule(graph)
         pairs = zip(named, table.of_hyperedges[name], strict=True)
-        assert [known[table.rules.offsets[each[0]] + pair] for each, pair in pairs] == named
+        assert [
+            known[table.rules.offsets[each[0]] + pair] for each, pair in pairs
+        ] == named
 
 
 @given(
@@ -100,8 +115,12 @@ def test_losses_and_their_gradient_are_what_enumeration_gives(
 ) -> None:
     forests = forests_of(grammar, sources, data)
     table = PairTable.of(forests)
-    batch = np.array(data.draw(st.lists(st.integers(0, len(sources) - 1), min_size=1, max_size=4)))
-    scores = np.random.default_rng(seed).normal(size=int(table.rules.lengths_of(batch).sum()))
+    batch = np.array(
+        data.draw(st.lists(st.integers(0, len(sources) - 1), min_size=1, max_size=4))
+    )
+    scores = np.random.default_rng(seed).normal(
+        size=int(table.rules.lengths_of(batch).sum())
+    )
     with np.errstate(invalid="ignore"):
         losses, gradient = losses_and_gradient(scores, forests, table, batch)
     expected, first = np.zeros_like(scores), 0
@@ -115,7 +134,9 @@ def test_losses_and_their_gradient_are_what_enumeration_gives(
         for name, graph in forests.graphs().items():
             pairs = table.of_hyperedges[name]
             own = [
-                number for number, each in enumerate(span_and_rule(graph)) if each[0] == sentence
+                number
+                for number, each in enumerate(span_and_rule(graph))
+                if each[0] == sentence
             ]
             values[name], marginals = enumerated(
                 graph, sentence, {each: scores[first + pairs[each]] for each in own}
@@ -137,9 +158,14 @@ def test_the_gradient_of_typed_forests_is_the_slope_of_the_loss() -> None:
     )
     forests = build_forests(typed, [Example("a b a a", "x y y x")])
     table, batch = PairTable.of(forests), np.array([0])
-    scores = np.random.default_rng(1).normal(size=int(table.rules.lengths_of(batch).sum()))
+    scores = np.random.default_rng(1).normal(
+        size=int(table.rules.lengths_of(batch).sum())
+    )
     assert forests.legal is not None
-    counts = [derivation_counts(graph)[0] for graph in (forests.goal, forests.legal, forests.full)]
+    counts = [
+        derivation_counts(graph)[0]
+        for graph in (forests.goal, forests.legal, forests.full)
+    ]
     assert 1 < counts[0] < counts[1] < counts[2]
     _, gradient = losses_and_gradient(scores, forests, table, batch)
     for place in range(len(scores)):
@@ -158,13 +184,17 @@ def test_threads_share_the_sentences_of_a_batch(
 ) -> None:
     forests, table = ambiguous()
     batch = np.array([0, 1, 1, 0, 1] * 20)
-    scores = np.random.default_rng(0).normal(size=int(table.rules.lengths_of(batch).sum()))
+    scores = np.random.default_rng(0).normal(
+        size=int(table.rules.lengths_of(batch).sum())
+    )
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
     losses, gradient = losses_and_gradient(scores, forests, table, batch)
     first = np.append(0, table.rules.lengths_of(batch).cumsum())
     for row in range(len(batch)):
         own = slice(first[row], first[row + 1])
-        loss, marginals = losses_and_gradient(scores[own], forests, table, batch[row : row + 1])
+        loss, marginals = losses_and_gradient(
+            scores[own], forests, table, batch[row : row + 1]
+        )
         assert losses[row] == loss[0]
         assert gradient[own].tolist() == marginals.tolist()
 
@@ -188,7 +218,9 @@ def test_the_gradient_of_the_mean_passes_a_numerical_check() -> None:
     )
 
 
-def test_very_large_and_very_small_scores_neither_overflow_nor_lose_the_gradient() -> None:
+def test_very_large_and_very_small_scores_neither_overflow_nor_lose_the_gradient() -> (
+    None
+):
     forests, table = ambiguous()
     batch = np.array([0, 1])
     scores = 1e4 * torch.randn(
@@ -208,6 +240,8 @@ def test_a_score_of_minus_infinity_forbids_a_rule_and_gets_no_gradient() -> None
     rules = table.rules.select(batch).values
     scores = np.where(rules == 3, -np.inf, 0.0)  # NT_1 NT_2 ### NT_1 NT_2
     losses, gradient = losses_and_gradient(scores, forests, table, batch)
-    assert losses[0] == pytest.approx(math.log(4))  # of x x, x y, y x and y y, by the other rule
+    assert losses[0] == pytest.approx(
+        math.log(4)
+    )  # of x x, x y, y x and y y, by the other rule
     assert not gradient[rules == 3].any()
     assert np.isfinite(gradient).all()

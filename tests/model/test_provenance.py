@@ -30,12 +30,19 @@ WHOLE = Provenance(
     DataFingerprint.of(EXAMPLES, "train.tsv"),
     {"steps": 3, "learning_rate": None},
     (),
-    (Measurement(DataFingerprint.of(EXAMPLES[:1]), {"exact_match": 1.0, "precision": None}),),
+    (
+        Measurement(
+            DataFingerprint.of(EXAMPLES[:1]), {"exact_match": 1.0, "precision": None}
+        ),
+    ),
 )
 
 names = st.text(min_size=1, max_size=5)
 prints = st.builds(
-    DataFingerprint, st.integers(0, 10**6), st.text("0123456789abcdef"), st.text(max_size=5)
+    DataFingerprint,
+    st.integers(0, 10**6),
+    st.text("0123456789abcdef"),
+    st.text(max_size=5),
 )
 scores = st.dictionaries(names, st.none() | st.floats(0, 1), max_size=3)
 settings = st.dictionaries(
@@ -64,7 +71,9 @@ def test_a_fingerprint_tells_examples_and_their_order_apart() -> None:
 
 
 def test_a_training_is_described_by_its_data_settings_and_steps() -> None:
-    made = Provenance.of(EXAMPLES, TrainingSettings(steps=7), [{"step": 1, "loss": 0.5}])
+    made = Provenance.of(
+        EXAMPLES, TrainingSettings(steps=7), [{"step": 1, "loss": 0.5}]
+    )
     assert made.data == DataFingerprint.of(EXAMPLES)
     assert made.training["steps"] == 7
     assert made.records == ({"step": 1, "loss": 0.5},)
@@ -95,7 +104,9 @@ def test_facts_that_do_not_fit_are_refused(change: dict[str, Any], words: str) -
 
 
 def test_no_facts_at_all_are_refused() -> None:
-    with pytest.raises(FormatError, match="expected an object as 'provenance', found None"):
+    with pytest.raises(
+        FormatError, match="expected an object as 'provenance', found None"
+    ):
         read_dataclass(Provenance, None, "'provenance'", PLACE)
 
 
@@ -110,7 +121,8 @@ def test_records_are_lines_of_json(tmp_path: Path) -> None:
 
 @given(
     st.lists(
-        st.text("ab ", min_size=1).map(lambda text: f"{text}a") | st.just("a " * 150 + "b"),
+        st.text("ab ", min_size=1).map(lambda text: f"{text}a")
+        | st.just("a " * 150 + "b"),
         max_size=60,
     )
 )
@@ -120,4 +132,6 @@ def test_a_model_keeps_a_few_short_sentences_each_once(sources: list[str]) -> No
     short = {each for each in sources if len(each) <= LONGEST_KEPT_SENTENCE}
     assert len(kept) == len(set(kept)) == min(KEPT_SENTENCES, len(short))
     assert set(kept) <= set(sources)
-    assert [len(each.split()) for each in kept] == sorted(len(each.split()) for each in kept)
+    assert [len(each.split()) for each in kept] == sorted(
+        len(each.split()) for each in kept
+    )

@@ -32,7 +32,9 @@ def encoder(tmp_path: Path) -> str:
     return str(tmp_path / "encoder")
 
 
-def test_loading_an_encoder_says_nothing(encoder: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_loading_an_encoder_says_nothing(
+    encoder: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     load_encoder(encoder)
     assert capfd.readouterr() == ("", "")
 

@@ -19,12 +19,16 @@ def test_a_batch_holds_the_rows_of_its_sentences_in_its_order(
     numbers = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=6))
     batch, ragged = np.array(numbers, dtype=np.int64), Ragged.of(rows)
     shifts = 100 * np.arange(len(batch))
-    assert ragged.lengths_of(batch).tolist() == [len(rows[number]) for number in numbers]
+    assert ragged.lengths_of(batch).tolist() == [
+        len(rows[number]) for number in numbers
+    ]
     assert ragged.select(batch).values.tolist() == [
         value for number in numbers for value in rows[number]
     ]
     assert ragged.select(batch, shifts).values.tolist() == [
-        value + 100 * row for row, number in enumerate(numbers) for value in rows[number]
+        value + 100 * row
+        for row, number in enumerate(numbers)
+        for value in rows[number]
     ]
 
 

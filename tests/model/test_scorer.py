@@ -18,7 +18,9 @@ GRAMMAR = Grammar.parse(
     "jump ### J\nwalk ### W\nNT_1 twice ### NT_1 NT_1\nNT_1 and NT_2 ### NT_1 NT_2"
 )
 SOURCES = [("jump", "twice"), ("walk", "and", "jump", "twice")]
-SETTINGS = ModelSettings(dimension=6, embedded=EncoderSettings(hidden_size=8, layers=1, heads=2))
+SETTINGS = ModelSettings(
+    dimension=6, embedded=EncoderSettings(hidden_size=8, layers=1, heads=2)
+)
 
 
 def test_a_score_is_that_of_the_formula() -> None:
@@ -34,11 +36,13 @@ def test_a_score_is_that_of_the_formula() -> None:
     ):
         alone = collate(tokenize(tokenizer, [SOURCES[sentence]]), "cpu")
         vectors = encoder(alone, torch.arange(len(alone.ids)))
-        ends = torch.cat([vectors[start + 1], vectors[end + 1]])  # one subword a token, after [CLS]
+        ends = torch.cat(
+            [vectors[start + 1], vectors[end + 1]]
+        )  # one subword a token, after [CLS]
         for rule in range(len(GRAMMAR)):
-            expected = formula(scorer.span_network, ends)[0] + scorer.rules[rule] @ formula(
-                scorer.rule_network, ends
-            )
+            expected = formula(scorer.span_network, ends)[0] + scorer.rules[
+                rule
+            ] @ formula(scorer.rule_network, ends)
             torch.testing.assert_close(table[row, rule], expected, atol=1e-12, rtol=0)
 
 
@@ -51,7 +55,9 @@ def formula(network: SpanNetwork, ends: torch.Tensor) -> torch.Tensor:
 def scores_of(
     scorer: Scorer, sentences: SubwordBatch, spans: Anchors, pairs: Pairs
 ) -> torch.Tensor:
-    return scorer.pair_scores(scorer.encoder(sentences, sentences.rows(spans)), spans, pairs)
+    return scorer.pair_scores(
+        scorer.encoder(sentences, sentences.rows(spans)), spans, pairs
+    )
 
 
 @pytest.mark.parametrize(
@@ -66,14 +72,21 @@ def test_pairs_have_the_scores_that_they_have_in_the_table_and_send_back_the_sam
     spans = anchors(charts(GRAMMAR, SOURCES), "cpu")
     pairs = Pairs(torch.tensor([0, 1, 3, 3]), torch.tensor([2, 2, 0, 3]))
     factors = torch.tensor([1.0, -2.0, 0.5, 3.0], dtype=torch.float64)
-    of_pairs, table = scores_of(scorer, sentences, spans, pairs), scorer(sentences, spans)
-    torch.testing.assert_close(of_pairs, table[pairs.spans, pairs.rules], atol=1e-12, rtol=0)
+    of_pairs, table = (
+        scores_of(scorer, sentences, spans, pairs),
+        scorer(sentences, spans),
+    )
+    torch.testing.assert_close(
+        of_pairs, table[pairs.spans, pairs.rules], atol=1e-12, rtol=0
+    )
     parameters = list(scorer.parameters())
     for_pairs, for_table = (
         torch.autograd.grad(factors @ scores, parameters, allow_unused=True)
         for scores in (of_pairs, table[pairs.spans, pairs.rules])
     )
-    for name, one, other in zip(dict(scorer.named_parameters()), for_pairs, for_table, strict=True):
+    for name, one, other in zip(
+        dict(scorer.named_parameters()), for_pairs, for_table, strict=True
+    ):
         assert one is not None, name
         assert other is not None, name
         torch.testing.assert_close(one, other, atol=1e-12, rtol=0)

@@ -33,7 +33,9 @@ def model(tmp_path: Path) -> Path:
 def relu(tmp_path: Path) -> Path:
     """A model whose encoder is run by transformers."""
     tokenizer = word_tokenizer([example.source_tokens for example in EXAMPLES])
-    tiny_bert(tokenizer.get_vocab_size(), hidden_act="relu").save_pretrained(tmp_path / "encoder")
+    tiny_bert(tokenizer.get_vocab_size(), hidden_act="relu").save_pretrained(
+        tmp_path / "encoder"
+    )
     wrapped(tokenizer).save_pretrained(tmp_path / "encoder")
     settings = ModelSettings(encoder=str(tmp_path / "encoder"), dimension=4)
     fit_parser(GRAMMAR, EXAMPLES, model=settings, training=BRIEF, device="cpu").save(
@@ -102,12 +104,15 @@ def test_weights_that_are_no_numbers_are_refused(model: Path, value: float) -> N
     save_file(weights, model / "model.safetensors")
     seal(model)
     with pytest.raises(
-        FormatError, match=r"model\.safetensors: the weights 'rules' are not all numbers"
+        FormatError,
+        match=r"model\.safetensors: the weights 'rules' are not all numbers",
     ):
         Parser.load(model, "cpu")
 
 
-def rewrite_weights(folder: Path, change: Callable[[str, torch.Tensor], torch.Tensor]) -> None:
+def rewrite_weights(
+    folder: Path, change: Callable[[str, torch.Tensor], torch.Tensor]
+) -> None:
     weights = {
         name: change(name, weight)
         for name, weight in load_file(folder / "model.safetensors").items()
@@ -140,14 +145,21 @@ def test_weights_of_another_precision_are_converted(
     before = Parser.load(folder, "cpu").parse("jump twice")
     rewrite_weights(folder, lambda _, weight: weight.to(getattr(torch, dtype)))
     parser = Parser.load(folder, "cpu")
-    assert {weight.dtype for weight in parser.model.scorer.parameters()} == {torch.float32}
-    assert parser.parse("jump twice").probability == pytest.approx(before.probability, abs=0.1)
+    assert {weight.dtype for weight in parser.model.scorer.parameters()} == {
+        torch.float32
+    }
+    assert parser.parse("jump twice").probability == pytest.approx(
+        before.probability, abs=0.1
+    )
 
 
 @pytest.mark.parametrize("dtype", ["int8", "bool", "complex64"])
 def test_weights_that_are_not_floats_are_refused(model: Path, dtype: str) -> None:
     rewrite_weights(
-        model, lambda name, weight: weight.to(getattr(torch, dtype)) if name == "rules" else weight
+        model,
+        lambda name, weight: (
+            weight.to(getattr(torch, dtype)) if name == "rules" else weight
+        ),
     )
     with pytest.raises(
         FormatError, match=f"the weights 'rules' are torch.{dtype}, expected floats"
@@ -162,10 +174,13 @@ def test_weights_so_large_that_scores_are_no_numbers_are_refused(
     folder: Path = request.getfixturevalue(kind)
     rewrite_weights(
         folder,
-        lambda name, weight: weight * 1e38 if "network" in name or name == "rules" else weight,
+        lambda name, weight: (
+            weight * 1e38 if "network" in name or name == "rules" else weight
+        ),
     )
     with pytest.raises(
-        FormatError, match=r"model\.safetensors: the scores of a sentence are not all numbers"
+        FormatError,
+        match=r"model\.safetensors: the scores of a sentence are not all numbers",
     ):
         Parser.load(folder, "cpu")
 
@@ -185,17 +200,21 @@ def test_scores_that_are_no_numbers_for_one_sentence_alone_are_an_error_and_neve
     damaged = Parser.load(model, "cpu")
     assert damaged.parse("jump") == parser.parse("jump")
     with pytest.raises(
-        DamagedModel, match="the model gives scores that are not numbers: its weights are damaged"
+        DamagedModel,
+        match="the model gives scores that are not numbers: its weights are damaged",
     ):
         damaged.parse("run twice")
 
 
 @pytest.mark.parametrize("kind", ["model", "relu"])
-def test_a_negative_epsilon_is_refused(request: pytest.FixtureRequest, kind: str) -> None:
+def test_a_negative_epsilon_is_refused(
+    request: pytest.FixtureRequest, kind: str
+) -> None:
     folder: Path = request.getfixturevalue(kind)
     change(folder / "config.json", layer_norm_eps=-1e-3)
     with pytest.raises(
-        FormatError, match=r"config\.json: 'layer_norm_eps' is -0\.001, expected 0 or more"
+        FormatError,
+        match=r"config\.json: 'layer_norm_eps' is -0\.001, expected 0 or more",
     ):
         Parser.load(folder, "cpu")
 
@@ -222,7 +241,8 @@ def test_a_grammar_with_more_rules_than_the_weights_is_refused(model: Path) -> N
         file.write("walk ### W\n")
     seal(model)
     with pytest.raises(
-        FormatError, match=r"the weights 'rules' have the shape \(3, 4\), expected \(4, 4\)"
+        FormatError,
+        match=r"the weights 'rules' have the shape \(3, 4\), expected \(4, 4\)",
     ):
         Parser.load(model, "cpu")
 
@@ -255,29 +275,40 @@ def test_a_tokenizer_that_does_not_fit_is_refused(
 
 def test_a_fallback_whose_config_asks_for_terabytes_is_refused(seq2seq: Path) -> None:
     change(seq2seq / "config.json", d_model=10**12)
-    with pytest.raises(FormatError, match="'d_model' is 1000000000000, expected 4,194,304 at most"):
+    with pytest.raises(
+        FormatError, match="'d_model' is 1000000000000, expected 4,194,304 at most"
+    ):
         Seq2seq.load(seq2seq, "cpu")
 
 
 def test_a_fallback_that_would_write_for_days_is_refused(seq2seq: Path) -> None:
     settings = json.loads((seq2seq / INDEX).read_text())["settings"]
     change(seq2seq / INDEX, settings={**settings, "longest_target": 10**9})
-    with pytest.raises(NqgError, match="longest_target is 1000000000; expected 65,536 or less"):
+    with pytest.raises(
+        NqgError, match="longest_target is 1000000000; expected 65,536 or less"
+    ):
         Seq2seq.load(seq2seq, "cpu")
 
 
 def test_a_fallback_that_cannot_begin_a_target_is_refused(seq2seq: Path) -> None:
-    change(seq2seq / "generation_config.json", decoder_start_token_id=None, bos_token_id=None)
+    change(
+        seq2seq / "generation_config.json",
+        decoder_start_token_id=None,
+        bos_token_id=None,
+    )
     change(seq2seq / "config.json", decoder_start_token_id=None, bos_token_id=None)
     with pytest.raises(FormatError, match="the model cannot write a target"):
         Seq2seq.load(seq2seq, "cpu")
 
 
-def test_a_fallback_whose_probabilities_are_no_numbers_is_refused(seq2seq: Path) -> None:
+def test_a_fallback_whose_probabilities_are_no_numbers_is_refused(
+    seq2seq: Path,
+) -> None:
     factors = {"decoder.final_layer_norm.weight": 1e38, "shared.weight": 1e6}
     rewrite_weights(seq2seq, lambda name, weight: weight * factors.get(name, 1.0))
     with pytest.raises(
-        NqgError, match="the model gives logits that are not numbers: its weights are damaged"
+        NqgError,
+        match="the model gives logits that are not numbers: its weights are damaged",
     ):
         Seq2seq.load(seq2seq, "cpu")
 
@@ -291,7 +322,9 @@ def test_a_damaged_generation_config_is_refused_though_transformers_would_pass_o
         Seq2seq.load(seq2seq, "cpu")
 
 
-@pytest.mark.parametrize(("kind", "load"), [("model", Parser.load), ("seq2seq", Seq2seq.load)])
+@pytest.mark.parametrize(
+    ("kind", "load"), [("model", Parser.load), ("seq2seq", Seq2seq.load)]
+)
 def test_a_name_that_no_disk_can_have_is_refused_and_not_repeated_whole(
     request: pytest.FixtureRequest, kind: str, load: Callable[[Path, str], object]
 ) -> None:
@@ -300,13 +333,16 @@ def test_a_name_that_no_disk_can_have_is_refused_and_not_repeated_whole(
     index["files"]["a" * 10_000 + ".json"] = ""
     (folder / INDEX).write_text(json.dumps(index))
     with pytest.raises(
-        FormatError, match=r"nqg\.json: its files cannot be checked: .*File name too long"
+        FormatError,
+        match=r"nqg\.json: its files cannot be checked: .*File name too long",
     ) as refused:
         load(folder, "cpu")
     assert len(str(refused.value)) < 1_000
 
 
-def test_half_a_character_in_an_index_is_refused_in_words_that_can_be_printed(model: Path) -> None:
+def test_half_a_character_in_an_index_is_refused_in_words_that_can_be_printed(
+    model: Path,
+) -> None:
     index = json.loads((model / INDEX).read_text())
     index["files"]["\ud800.json"] = ""
     (model / INDEX).write_text(json.dumps(index))

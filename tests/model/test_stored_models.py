@@ -29,7 +29,9 @@ WITH_MORE = {
 def test_a_stored_model_answers(tmp_path: Path) -> None:
     """A new version of the format needs a new model there: train it before anything else changes."""
     parser = Parser.load(MODELS / f"v{MODEL_VERSION}", "cpu")
-    assert [answer.target for answer in parser.answers(["run twice", "jump", "fly"])] == [
+    assert [
+        answer.target for answer in parser.answers(["run twice", "jump", "fly"])
+    ] == [
         "R R",
         "J",
         None,
@@ -39,7 +41,9 @@ def test_a_stored_model_answers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", WITH_MORE)
-def test_a_model_with_everything_that_its_version_knows_answers(name: str, tmp_path: Path) -> None:
+def test_a_model_with_everything_that_its_version_knows_answers(
+    name: str, tmp_path: Path
+) -> None:
     model, expected = load_with_grammar(MODELS / name, "cpu"), WITH_MORE[name]
     found = list(model.answers(expected))
     assert {answer.source: answer.target for answer in found} == expected
@@ -49,9 +53,14 @@ def test_a_model_with_everything_that_its_version_knows_answers(name: str, tmp_p
         file_names(MODELS / name)
     )
     assert [
-        answer.target for answer in load_with_grammar(tmp_path / "again", "cpu").answers(expected)
+        answer.target
+        for answer in load_with_grammar(tmp_path / "again", "cpu").answers(expected)
     ] == [*expected.values()]
 
 
 def file_names(folder: Path) -> set[str]:
-    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    return {
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }

@@ -11,7 +11,14 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 
 from encoders import wrapped
 from nqg.model.spans import Anchors, Boundaries
-from nqg.model.subwords import SPECIAL, SubwordBatch, Subwords, collate, tokenize, word_tokenizer
+from nqg.model.subwords import (
+    SPECIAL,
+    SubwordBatch,
+    Subwords,
+    collate,
+    tokenize,
+    word_tokenizer,
+)
 from strategies import tokens
 
 VOCABULARY = [*SPECIAL, "jump", "##ing", "##s", "walk", "(", ")", "state"]
@@ -52,7 +59,9 @@ def test_a_token_of_several_subwords_begins_at_its_first_and_ends_at_its_last(
     assert found.last == (3, 4, 8)
 
 
-def test_an_unknown_token_is_one_unknown_subword_at_its_place(word_pieces: Tokenizer) -> None:
+def test_an_unknown_token_is_one_unknown_subword_at_its_place(
+    word_pieces: Tokenizer,
+) -> None:
     (found,) = tokenize(word_pieces, [("walk", "zebra", "jumps")])
     assert spelled(found) == ["[CLS]", "walk", "[UNK]", "jump", "##s", "[SEP]"]
     assert (found.first, found.last) == ((1, 2, 3), (1, 2, 4))
@@ -66,7 +75,9 @@ def test_a_token_that_vanishes_borrows_the_subwords_of_its_left_neighbour(
     assert (found.first, found.last) == ((1, 1, 1, 3), (2, 2, 2, 3))
 
 
-def test_a_first_token_that_vanishes_stands_at_the_beginning(word_pieces: Tokenizer) -> None:
+def test_a_first_token_that_vanishes_stands_at_the_beginning(
+    word_pieces: Tokenizer,
+) -> None:
     (found,) = tokenize(word_pieces, [("\u00ad", "walk")])
     assert (found.first, found.last) == ((0, 1), (0, 1))
 
@@ -81,7 +92,11 @@ def test_sentences_are_tokenized_alone_and_together_into_the_same_subwords(
 
 
 def test_subwords_are_those_of_transformers(word_pieces: Tokenizer) -> None:
-    sentences = [["jumpings", "zebra", "[MASK]"], ["walk", "state(", "\u00ad"], ["[PAD]"]]
+    sentences = [
+        ["jumpings", "zebra", "[MASK]"],
+        ["walk", "state(", "\u00ad"],
+        ["[PAD]"],
+    ]
     tokenizer = wrapped(word_pieces)
     ours, theirs = (
         tokenize(tokenizer.backend_tokenizer, sentences),
@@ -110,7 +125,9 @@ def test_a_batch_has_its_shortest_sentence_first_and_no_padding() -> None:
 
 
 def test_a_batch_knows_the_rows_at_which_spans_begin_and_end() -> None:
-    boundaries = Boundaries(np.array([0, 0, 1]), np.array([0, 1, 0]), torch.tensor([0, 1, 2]))
+    boundaries = Boundaries(
+        np.array([0, 0, 1]), np.array([0, 1, 0]), torch.tensor([0, 1, 2])
+    )
     assert collate(SENTENCES, "cpu").rows(Anchors(boundaries, boundaries)).tolist() == [
         4,
         6,
@@ -121,7 +138,11 @@ def test_a_batch_knows_the_rows_at_which_spans_begin_and_end() -> None:
     ]
 
 
-@given(st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=5), min_size=1, max_size=6))
+@given(
+    st.lists(
+        st.lists(st.integers(0, 9), min_size=1, max_size=5), min_size=1, max_size=6
+    )
+)
 def test_a_batch_holds_every_sentence_whole(sentences: list[list[int]]) -> None:
     batch: SubwordBatch = collate(
         [Subwords(tuple(each), (0,), (len(each) - 1,)) for each in sentences], "cpu"
@@ -129,7 +150,9 @@ def test_a_batch_holds_every_sentence_whole(sentences: list[list[int]]) -> None:
     for number, sentence in enumerate(sentences):
         first, last = batch.first_row[number], batch.last_row[number]
         assert batch.ids[first : last + 1].tolist() == sentence
-        assert (batch.places[first : last + 1] % batch.width).tolist() == list(range(len(sentence)))
+        assert (batch.places[first : last + 1] % batch.width).tolist() == list(
+            range(len(sentence))
+        )
 
 
 def test_a_batch_of_empty_sentences_has_no_tokens() -> None:
@@ -168,7 +191,9 @@ def test_odd_tokens_are_one_subword_each_of_the_embedded_tokenizer() -> None:
 
 
 @given(st.lists(tokens(), min_size=1))
-def test_every_token_of_the_training_sentences_is_a_subword_of_its_own(sentence: list[str]) -> None:
+def test_every_token_of_the_training_sentences_is_a_subword_of_its_own(
+    sentence: list[str],
+) -> None:
     tokenizer = word_tokenizer([sentence])
     (found,) = tokenize(tokenizer, [sentence])
     assert words_of(tokenizer, found) == ["[CLS]", *sentence, "[SEP]"]
@@ -180,7 +205,12 @@ def test_words_that_were_not_seen_are_unknown_to_the_embedded_tokenizer() -> Non
     assert words_of(tokenizer, found) == ["[CLS]", "walk", "[UNK]", "[UNK]", "[SEP]"]
 
 
-def test_the_embedded_vocabulary_does_not_depend_on_the_order_of_the_sentences() -> None:
-    one, other = word_tokenizer([("b", "a"), ("c",)]), word_tokenizer([("c",), ("a", "b")])
+def test_the_embedded_vocabulary_does_not_depend_on_the_order_of_the_sentences() -> (
+    None
+):
+    one, other = (
+        word_tokenizer([("b", "a"), ("c",)]),
+        word_tokenizer([("c",), ("a", "b")]),
+    )
     assert one.get_vocab() == other.get_vocab()
     assert one.to_str() == other.to_str()

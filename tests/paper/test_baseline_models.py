@@ -24,7 +24,17 @@ from typed_commands import typed
 pytest_plugins = ("training_fixtures",)
 pytestmark = pytest.mark.usefixtures("training_folder")
 
-TRAIN = ("train.tsv", "-o", "both", "--grammar", "rules.txt", "--steps", "3", "--device", "cpu")
+TRAIN = (
+    "train.tsv",
+    "-o",
+    "both",
+    "--grammar",
+    "rules.txt",
+    "--steps",
+    "3",
+    "--device",
+    "cpu",
+)
 
 
 @pytest.fixture
@@ -74,13 +84,17 @@ def test_a_baseline_is_a_fallback_too() -> None:
     assert swim.answered_by in ("fallback", None)
 
 
-def test_a_fallback_is_saved_as_often_as_its_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fallback_is_saved_as_often_as_its_parser(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     both = (*TRAIN, "--set", "confidence.folds=2")
     fallback = ("--seq2seq", "cgps", "--set", "fine_tuning.steps=3", "--gate")
     intervals: list[int] = []
     steps = FineTuning.steps
 
-    def watched(self: FineTuning, state: Path, save_every: int) -> Iterator[TrainingStep]:
+    def watched(
+        self: FineTuning, state: Path, save_every: int
+    ) -> Iterator[TrainingStep]:
         intervals.append(save_every)
         return steps(self, state, save_every)
 

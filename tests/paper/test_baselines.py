@@ -34,7 +34,9 @@ SIZES = TwoStreamSettings(semantic=3, syntactic=4, units=5)
 SENTENCES = st.lists(
     st.lists(st.integers(2, WORDS - 1), min_size=1, max_size=5), min_size=1, max_size=4
 )
-BRIEF = FineTuningSettings(60, 8, optimizer="adamw", learning_rate=0.02, precision="float32")
+BRIEF = FineTuningSettings(
+    60, 8, optimizer="adamw", learning_rate=0.02, precision="float32"
+)
 EXAMPLES = [
     *(
         Example(f"{word} twice", f"{word.upper()} {word.upper()}")
@@ -61,7 +63,10 @@ def one_at_a_time(model: TwoStreams, sentence: list[int], steps: int) -> Tensor:
     words = torch.tensor(sentence)
     syntactic, semantic = model.syntactic(words), model.semantic(words)
     ahead, behind = model.forwards(syntactic)[0], model.backwards(syntactic.flip(0))[0]
-    syntax = [torch.cat([one, other]) for one, other in zip(ahead, behind.flip(0), strict=True)]
+    syntax = [
+        torch.cat([one, other])
+        for one, other in zip(ahead, behind.flip(0), strict=True)
+    ]
     hidden, cell = torch.tanh(model.start(torch.cat([ahead[-1], behind[-1]]))).chunk(2)
     context, found = syntax[0], []
     for _ in range(steps):
@@ -85,9 +90,13 @@ def test_a_batch_has_the_logits_and_gradients_of_one_sentence_at_a_time(
     model, (words, mask) = new(), padded(sentences)
 
     def gradients(logits: Tensor) -> tuple[Tensor, ...]:
-        return torch.autograd.grad(logits.log_softmax(-1)[..., 2].sum(), list(model.parameters()))
+        return torch.autograd.grad(
+            logits.log_softmax(-1)[..., 2].sum(), list(model.parameters())
+        )
 
-    batch = model(words, mask, torch.zeros(len(sentences), steps, dtype=torch.long)).logits
+    batch = model(
+        words, mask, torch.zeros(len(sentences), steps, dtype=torch.long)
+    ).logits
     alone = torch.stack([one_at_a_time(model, each, steps) for each in sentences])
     torch.testing.assert_close(batch, alone)
     torch.testing.assert_close(gradients(batch), gradients(alone))
@@ -107,10 +116,13 @@ def test_rows_are_turned_as_a_packed_sequence_is(sentences: list[list[int]]) -> 
         }
     )
     packed = pack_sequence(
-        [torch.tensor(each).float().unsqueeze(1) for each in sentences], enforce_sorted=False
+        [torch.tensor(each).float().unsqueeze(1) for each in sentences],
+        enforce_sorted=False,
     )
     expected, lengths = pad_packed_sequence(lstm(packed)[0], batch_first=True)
-    found = reverse_padded(behind(reverse_padded(rows, lengths))[0], lengths) * mask.unsqueeze(2)
+    found = reverse_padded(
+        behind(reverse_padded(rows, lengths))[0], lengths
+    ) * mask.unsqueeze(2)
     torch.testing.assert_close(found, expected[..., 2:])
 
 
@@ -123,15 +135,24 @@ def test_a_token_depends_on_the_semantics_of_what_is_looked_at_and_not_on_what_w
     before = model.encode(words, mask)[0].syntax.clone()
     with torch.no_grad():
         model.semantic.weight[3] += 1
-    assert torch.equal(model.encode(words, mask)[0].syntax, before)  # so attention is the same
+    assert torch.equal(
+        model.encode(words, mask)[0].syntax, before
+    )  # so attention is the same
 
 
-def test_the_noise_and_the_penalty_are_those_of_the_settings_and_rest_when_it_answers() -> None:
-    settings, (words, mask) = replace(SIZES, noise=0.5, penalty=0.25), padded([[2, 3], [4]])
+def test_the_noise_and_the_penalty_are_those_of_the_settings_and_rest_when_it_answers() -> (
+    None
+):
+    settings, (words, mask) = (
+        replace(SIZES, noise=0.5, penalty=0.25),
+        padded([[2, 3], [4]]),
+    )
     model = new(settings)
     inputs = torch.zeros(2, 2, dtype=torch.long)
     quiet = model(words, mask, inputs)
-    embedded = [each.weight[words[mask == 1]] for each in (model.semantic, model.syntactic)]
+    embedded = [
+        each.weight[words[mask == 1]] for each in (model.semantic, model.syntactic)
+    ]
     expected = 0.25 * sum(each.square().sum() for each in embedded)
     torch.testing.assert_close(quiet.penalty, expected)
     assert torch.equal(model(words, mask, inputs).logits, quiet.logits)
@@ -140,7 +161,9 @@ def test_the_noise_and_the_penalty_are_those_of_the_settings_and_rest_when_it_an
     torch.manual_seed(0)
     noise = model.disturbed(torch.zeros(20_000))
     assert noise.std().item() == pytest.approx(0.5, rel=0.05)
-    assert {*new(replace(SIZES, dropout=0.5)).train().disturbed(torch.ones(1000)).tolist()} == {
+    assert {
+        *new(replace(SIZES, dropout=0.5)).train().disturbed(torch.ones(1000)).tolist()
+    } == {
         0.0,
         2.0,
     }
@@ -148,11 +171,15 @@ def test_the_noise_and_the_penalty_are_those_of_the_settings_and_rest_when_it_an
 
 def test_the_penalty_is_part_of_the_loss() -> None:
     model = new(replace(SIZES, penalty=0.25))
-    batch = SubwordCorpus([SubwordPair((2, 3, 1), (4, 1))], 0, 0, torch.device("cpu")).collate([0])
+    batch = SubwordCorpus(
+        [SubwordPair((2, 3, 1), (4, 1))], 0, 0, torch.device("cpu")
+    ).collate([0])
     loss = CrossEntropy(model, "float32", 0.0).backward(batch, torch.tensor(2.0))
     found = model(batch.sources, batch.mask, batch.inputs)
     logs = found.logits[0].log_softmax(-1)
-    assert loss.item() == pytest.approx((-(logs[0, 4] + logs[1, 1]) + found.penalty).item() / 2)
+    assert loss.item() == pytest.approx(
+        (-(logs[0, 4] + logs[1, 1]) + found.penalty).item() / 2
+    )
     assert found.penalty.item() > 0
 
 
@@ -163,7 +190,9 @@ def test_what_is_written_is_the_likeliest_token_of_every_step_until_the_end(
     model, (words, mask) = new(seed=3), padded(sentences)
     config = GenerationConfig(max_new_tokens=6)  # type: ignore[no-untyped-call]
     rows = model.generate(words, mask, config, LogitsProcessorList())
-    best = model(words, mask, torch.zeros(len(sentences), 6, dtype=torch.long)).logits.argmax(-1)
+    best = model(
+        words, mask, torch.zeros(len(sentences), 6, dtype=torch.long)
+    ).logits.argmax(-1)
     for row, likeliest in zip(rows[:, 1:].tolist(), best.tolist(), strict=True):
         end = likeliest.index(1) + 1 if 1 in likeliest else len(likeliest)
         assert row[:end] == likeliest[: len(row)][:end]
@@ -171,8 +200,12 @@ def test_what_is_written_is_the_likeliest_token_of_every_step_until_the_end(
 
 
 @pytest.mark.parametrize("name", BASELINES)
-def test_a_baseline_learns_and_its_folder_answers_alike(name: str, tmp_path: Path) -> None:
-    trained = FineTuning(EXAMPLES, Seq2seqSettings.of(name), replace(BRIEF, steps=80), device="cpu")
+def test_a_baseline_learns_and_its_folder_answers_alike(
+    name: str, tmp_path: Path
+) -> None:
+    trained = FineTuning(
+        EXAMPLES, Seq2seqSettings.of(name), replace(BRIEF, steps=80), device="cpu"
+    )
     losses = [step.loss for step in trained.steps()]
     assert losses[-1] < losses[0] / 2
     trained.seq2seq.save(tmp_path / "model")
@@ -197,14 +230,15 @@ def test_the_same_seed_gives_the_same_weights() -> None:
 
 def test_a_damaged_folder_is_refused_with_the_reason(tmp_path: Path) -> None:
     folder = tmp_path / "model"
-    Seq2seq.train(EXAMPLES, Seq2seqSettings.of("cgps"), replace(BRIEF, steps=1), device="cpu").save(
-        folder
-    )
+    Seq2seq.train(
+        EXAMPLES, Seq2seqSettings.of("cgps"), replace(BRIEF, steps=1), device="cpu"
+    ).save(folder)
     config = json.loads((folder / "config.json").read_text())
     config["streams"]["units"] = 65
     (folder / "config.json").write_text(json.dumps(config))
     with pytest.raises(
-        FormatError, match=r"weights 'forwards.weight_ih_l0' have the shape \(256, 8\), expected"
+        FormatError,
+        match=r"weights 'forwards.weight_ih_l0' have the shape \(256, 8\), expected",
     ):
         TwoStreams.from_pretrained(folder)
     del config["streams"]

@@ -37,7 +37,9 @@ def nqg(*words: str) -> Result:
 def test_the_list_shows_sizes_splits_licences_and_readiness(tmp_path: Path) -> None:
     lines = nqg("list").stdout.splitlines()
     assert lines[0].split() == ["name", "examples", "splits", "licence", "ready"]
-    rows = {line.split()[0]: " ".join(line.split()) for line in lines[1:] if line.strip()}
+    rows = {
+        line.split()[0]: " ".join(line.split()) for line in lines[1:] if line.strip()
+    }
     assert (
         rows["geoquery"]
         == "geoquery 880 standard, template, length, tmcd GPLv2 (splits: Apache-2.0) no"
@@ -60,10 +62,16 @@ def test_with_a_mirror_the_list_says_what_is_there(real_data: Path) -> None:
 
 
 def test_the_list_as_json_names_the_missing_files() -> None:
-    entries = {entry["name"]: entry for entry in json.loads(nqg("list", "--json").stdout)}
+    entries = {
+        entry["name"]: entry for entry in json.loads(nqg("list", "--json").stdout)
+    }
     assert list(entries) == list(CATALOGUE)
     assert entries["spider-xsp"]["missing"] == [
-        {"path": f"spider/{name}", "address": "https://yale-lily.github.io/spider", "bytes": None}
+        {
+            "path": f"spider/{name}",
+            "address": "https://yale-lily.github.io/spider",
+            "bytes": None,
+        }
         for name in ("train_spider.json", "dev.json")
     ]
     assert entries["geoquery"]["missing"][0]["bytes"] == 919_140
@@ -84,7 +92,9 @@ def test_a_whole_dataset_is_written_here_with_its_licence_shown(tmp_path: Path) 
     assert len(read_examples(tmp_path / "scan.tsv")) == 20_910
 
 
-def test_a_split_is_written_part_by_part_with_its_record(real_data: Path, tmp_path: Path) -> None:
+def test_a_split_is_written_part_by_part_with_its_record(
+    real_data: Path, tmp_path: Path
+) -> None:
     result = nqg("prepare", "scan", "--split", "mcd1", "--mirror", str(real_data))
     folder = tmp_path / "scan-mcd1"
     assert result.stderr.split() == [
@@ -92,7 +102,10 @@ def test_a_split_is_written_part_by_part_with_its_record(real_data: Path, tmp_pa
         for name in ("train.tsv", "dev.tsv", "test.tsv", "split.json")
         for word in ("wrote", f"scan-mcd1/{name}")
     ]
-    sizes = [len(read_examples(folder / name)) for name in ("train.tsv", "dev.tsv", "test.tsv")]
+    sizes = [
+        len(read_examples(folder / name))
+        for name in ("train.tsv", "dev.tsv", "test.tsv")
+    ]
     assert sizes == [8_365, 1_046, 1_045]
     assert read_split(folder / "split.json", size=20_910).made_by["split"] == "mcd1"
     assert "examples  20,910: 8,365 train, 1,046 dev, 1,045 test" in result.stdout
@@ -102,7 +115,9 @@ def test_a_split_is_written_part_by_part_with_its_record(real_data: Path, tmp_pa
     )
 
 
-def test_jsonl_keeps_ids_and_json_goes_to_stdout_alone(real_data: Path, tmp_path: Path) -> None:
+def test_jsonl_keeps_ids_and_json_goes_to_stdout_alone(
+    real_data: Path, tmp_path: Path
+) -> None:
     words = [
         "--mirror",
         str(real_data),
@@ -130,11 +145,26 @@ def test_jsonl_keeps_ids_and_json_goes_to_stdout_alone(real_data: Path, tmp_path
 def test_lists_of_names_and_their_settings_are_written_beside_the_examples(
     real_data: Path, tmp_path: Path
 ) -> None:
-    nqg("prepare", "geoquery-raw", "--split", "standard", "-o", "geo", "--mirror", str(real_data))
+    nqg(
+        "prepare",
+        "geoquery-raw",
+        "--split",
+        "standard",
+        "-o",
+        "geo",
+        "--mirror",
+        str(real_data),
+    )
     settings = read_toml(tmp_path / "geo/nqg.toml")
     declared = read_slots(settings["slots"], tmp_path / "geo/nqg.toml")
-    found = {slot.name: list(slot.names.matches(("colorado",))) for slot in declared if slot.names}
-    assert {name: [value for *_, value in matches] for name, matches in found.items()} == {
+    found = {
+        slot.name: list(slot.names.matches(("colorado",)))
+        for slot in declared
+        if slot.names
+    }
+    assert {
+        name: [value for *_, value in matches] for name, matches in found.items()
+    } == {
         "state": ["stateid('colorado')"],
         "city": [],
         "river": ["riverid('colorado')"],
@@ -142,7 +172,8 @@ def test_lists_of_names_and_their_settings_are_written_beside_the_examples(
         "country": [],
     }
     assert read_examples(tmp_path / "geo/train.tsv")[0] == Example(
-        "Give me the cities in Virginia.", "answer(intersection(city, loc_2(stateid('virginia'))))"
+        "Give me the cities in Virginia.",
+        "answer(intersection(city, loc_2(stateid('virginia'))))",
     )
 
 
@@ -165,7 +196,9 @@ def test_an_unknown_split_writes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_says_what_to_put_where(tmp_path: Path) -> None:
-    with pytest.raises(DataUnavailable, match=r"Put it at .*cache/spider/train_spider\.json"):
+    with pytest.raises(
+        DataUnavailable, match=r"Put it at .*cache/spider/train_spider\.json"
+    ):
         nqg("prepare", "spider-ssp")
     assert not list(tmp_path.iterdir())
 
@@ -173,7 +206,8 @@ def test_a_missing_file_says_what_to_put_where(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "taken").touch()
     with pytest.raises(
-        NqgError, match=r"taken: cannot be created \(File exists\); choose another folder"
+        NqgError,
+        match=r"taken: cannot be created \(File exists\); choose another folder",
     ):
         nqg("prepare", "scan", "-o", "taken")
 
@@ -209,7 +243,9 @@ def test_progress_is_drawn_for_each_file_on_a_terminal_and_nowhere_else(
         return captured.err
 
     assert download_two_files() == ""
-    monkeypatch.setattr(terminal, "err", Console(stderr=True, force_terminal=True, width=100))
+    monkeypatch.setattr(
+        terminal, "err", Console(stderr=True, force_terminal=True, width=100)
+    )
     drawn = download_two_files()
     assert "downloading corpus.xml" in drawn
     assert "downloading geobase" in drawn

@@ -10,7 +10,13 @@ import pytest
 
 import nqg.paper
 from nqg.errors import DataUnavailable, FormatError, UnknownName
-from nqg.paper.datasets import CATALOGUE, entry_named, load_cogs, load_dataset, load_spider_schemas
+from nqg.paper.datasets import (
+    CATALOGUE,
+    entry_named,
+    load_cogs,
+    load_dataset,
+    load_spider_schemas,
+)
 from nqg.paper.download import Cache, Mirror, RemoteFile
 
 
@@ -36,20 +42,25 @@ def test_the_public_door_gives_scan_in_one_line_and_offline(
 
 
 @pytest.mark.parametrize("name", list(CATALOGUE))
-def test_a_dataset_from_the_mirror_has_the_published_examples(real_data: Path, name: str) -> None:
+def test_a_dataset_from_the_mirror_has_the_published_examples(
+    real_data: Path, name: str
+) -> None:
     dataset = load_dataset(name, mirror=real_data)
     assert len(dataset.examples) == CATALOGUE[name].size
     assert dataset.fingerprint == CATALOGUE[name].fingerprint
     assert dataset.licence == CATALOGUE[name].licence
 
 
-@pytest.mark.parametrize(("name", "folder"), [("geoquery", "geoquery"), ("spider-ssp", "spider")])
+@pytest.mark.parametrize(
+    ("name", "folder"), [("geoquery", "geoquery"), ("spider-ssp", "spider")]
+)
 def test_the_converted_examples_are_those_of_the_authors(
     real_data: Path, name: str, folder: str
 ) -> None:
     lines = (real_data / folder / "expected_dataset.tsv").read_text().splitlines()
     assert [
-        f"{example.source}\t{example.target}" for example in load_dataset(name, real_data).examples
+        f"{example.source}\t{example.target}"
+        for example in load_dataset(name, real_data).examples
     ] == lines
 
 
@@ -91,9 +102,13 @@ def test_the_published_splits_have_their_sizes_and_record_their_origin(
         assert dataset.positions(split).made_by["dataset"] == name
 
 
-def test_the_test_part_of_xsp_asks_about_databases_that_training_never_saw(real_data: Path) -> None:
+def test_the_test_part_of_xsp_asks_about_databases_that_training_never_saw(
+    real_data: Path,
+) -> None:
     train, test = load_dataset("spider-xsp", real_data).split("standard")
-    databases = [{example.source.split(":")[0] for example in part} for part in (train, test)]
+    databases = [
+        {example.source.split(":")[0] for example in part} for part in (train, test)
+    ]
     assert len(databases[1]) == 20
     assert not databases[0] & databases[1]
 
@@ -121,10 +136,15 @@ def test_either_published_form_of_geobase_gives_the_same_dataset(
     folder.mkdir()
     (folder / "corpus.xml").symlink_to(real_data / "geoquery/corpus.xml")
     (folder / "geobase").symlink_to(real_data / "geoquery/geobase_with_header")
-    assert load_dataset("geoquery", tmp_path).fingerprint == CATALOGUE["geoquery"].fingerprint
+    assert (
+        load_dataset("geoquery", tmp_path).fingerprint
+        == CATALOGUE["geoquery"].fingerprint
+    )
 
 
-def test_a_corpus_with_an_example_too_few_is_refused(real_data: Path, tmp_path: Path) -> None:
+def test_a_corpus_with_an_example_too_few_is_refused(
+    real_data: Path, tmp_path: Path
+) -> None:
     folder = tmp_path / "geoquery"
     folder.mkdir()
     corpus = (real_data / "geoquery/corpus.xml").read_text()
@@ -139,7 +159,9 @@ def test_a_corpus_with_an_example_too_few_is_refused(real_data: Path, tmp_path: 
         load_dataset("geoquery", tmp_path)
 
 
-def test_spider_comes_by_hand_and_the_error_says_where_to_put_it(tmp_path: Path) -> None:
+def test_spider_comes_by_hand_and_the_error_says_where_to_put_it(
+    tmp_path: Path,
+) -> None:
     with pytest.raises(DataUnavailable) as caught:
         entry_named("spider-ssp").load(Cache(tmp_path))
     assert (
@@ -164,11 +186,15 @@ def test_the_checks_pass_on_the_published_files(real_data: Path) -> None:
     there = [file for file in every_file() if Mirror(real_data).has(file)]
     assert len(there) > 10
     assert all(file.is_whole_at(real_data / file.path) for file in there)
-    assert all(file.size in (None, (real_data / file.path).stat().st_size) for file in there)
+    assert all(
+        file.size in (None, (real_data / file.path).stat().st_size) for file in there
+    )
 
 
 def test_what_is_missing_is_listed_without_downloading(tmp_path: Path) -> None:
-    assert [file.path for file in CATALOGUE["spider-xsp"].missing(Mirror(tmp_path))] == [
+    assert [
+        file.path for file in CATALOGUE["spider-xsp"].missing(Mirror(tmp_path))
+    ] == [
         "spider/train_spider.json",
         "spider/dev.json",
     ]
@@ -184,6 +210,7 @@ def test_a_line_of_cogs_without_its_three_fields_is_named(tmp_path: Path) -> Non
     path = tmp_path / "gen.tsv"
     path.write_text("A dog ran .\trun ( agent = dog )\tin_distribution\nA dog .\tdog\n")
     with pytest.raises(
-        FormatError, match=r"gen\.tsv:2: expected a sentence, a program and a kind .* found 2"
+        FormatError,
+        match=r"gen\.tsv:2: expected a sentence, a program and a kind .* found 2",
     ):
         load_cogs(path)

@@ -33,7 +33,11 @@ DIFFERENT = {
     757: "states' highest points count as mountains, or the highest mountain of Texas (371) would be none",
     825: "the answer takes the lowest point of each neighbour; the program asks for the one lowest point of all",
 }
-UNANSWERED = {344, 349, 430}  # the file has NaN: the two systems that it was made with disagree
+UNANSWERED = {
+    344,
+    349,
+    430,
+}  # the file has NaN: the two systems that it was made with disagree
 
 
 @cache
@@ -48,7 +52,9 @@ def geography(real_data: Path) -> Geography:
 
 @pytest.fixture(scope="module")
 def published(real_data: Path) -> list[dict[str, Any]]:
-    lines = (real_data / "geoquery" / "geo880_funql_answers.jsonl").read_text().splitlines()
+    lines = (
+        (real_data / "geoquery" / "geo880_funql_answers.jsonl").read_text().splitlines()
+    )
     return [json.loads(line) for line in lines]
 
 
@@ -61,7 +67,8 @@ def corpus(real_data: Path) -> list[AnonymisedExample]:
 def comparable(answers: Any) -> set[str | float]:
     """Names, and numbers up to rounding: the file writes some with fewer digits."""
     return {
-        answer if isinstance(answer, str) else float(f"{float(answer):.6g}") for answer in answers
+        answer if isinstance(answer, str) else float(f"{float(answer):.6g}")
+        for answer in answers
     }
 
 
@@ -72,7 +79,8 @@ def test_all_programs_give_the_published_answers_except_those_that_are_explained
         number
         for number, row in enumerate(published)
         if number not in UNANSWERED
-        and comparable(names_of(denotation(row["funql"], geography))) != comparable(row["answer"])
+        and comparable(names_of(denotation(row["funql"], geography)))
+        != comparable(row["answer"])
     }
     assert len(published) == 880
     assert different == DIFFERENT.keys()
@@ -82,7 +90,9 @@ def test_the_unanswered_ones_are_those_without_an_answer_in_the_file(
     published: list[dict[str, Any]],
 ) -> None:
     assert {
-        number for number, row in enumerate(published) if not isinstance(row["answer"], list)
+        number
+        for number, row in enumerate(published)
+        if not isinstance(row["answer"], list)
     } == UNANSWERED
 
 
@@ -106,22 +116,33 @@ def test_the_other_names_are_the_only_difference_where_they_are_the_reason(
     for number, row in enumerate(published):
         if DIFFERENT.get(number) == OTHER_NAME:
             found = names_of(denotation(row["funql"], geography))
-            assert {str(name).removeprefix("mount ") for name in found} == set(row["answer"])
+            assert {str(name).removeprefix("mount ") for name in found} == set(
+                row["answer"]
+            )
 
 
 def test_no_program_of_the_corpus_fails(
     geography: Geography, corpus: list[AnonymisedExample]
 ) -> None:
-    found = [target_denotation(each.example.target, each.entities, geography) for each in corpus]
+    found = [
+        target_denotation(each.example.target, each.entities, geography)
+        for each in corpus
+    ]
     assert [each.failure for each in found] == [None] * 880
 
 
-def test_both_published_forms_of_geobase_are_the_same_geography(real_data: Path) -> None:
+def test_both_published_forms_of_geobase_are_the_same_geography(
+    real_data: Path,
+) -> None:
     folder = real_data / "geoquery"
-    assert geography_of(folder / "geobase") == geography_of(folder / "geobase_with_header")
+    assert geography_of(folder / "geobase") == geography_of(
+        folder / "geobase_with_header"
+    )
 
 
-def test_answers_have_kinds_so_that_a_river_is_not_a_state(geography: Geography) -> None:
+def test_answers_have_kinds_so_that_a_river_is_not_a_state(
+    geography: Geography,
+) -> None:
     river = denotation("answer(riverid('ohio'))", geography)
     state = denotation("answer(stateid('ohio'))", geography)
     assert names_of(river) == names_of(state)
@@ -157,14 +178,20 @@ def test_two_programs_that_fail_alike_do_not_match_unless_they_are_the_same(
     assert not denotation_matches(
         "answer ( fly (  state ) )", "answer ( fly ( city ) )", [OHIO], geography
     )
-    assert denotation_matches("answer ( fly ( m0 ) )", "answer  ( fly ( m0 ) )", [OHIO], geography)
+    assert denotation_matches(
+        "answer ( fly ( m0 ) )", "answer  ( fly ( m0 ) )", [OHIO], geography
+    )
 
 
 def test_a_prediction_is_right_if_it_gives_the_answers_of_the_gold_program(
     geography: Geography, corpus: list[AnonymisedExample]
 ) -> None:
     gold = corpus[16]
-    predictions = [gold.example.target, "answer ( next_to_1 ( m0 ) )", "answer ( state )"]
+    predictions = [
+        gold.example.target,
+        "answer ( next_to_1 ( m0 ) )",
+        "answer ( state )",
+    ]
     found = [
         denotation_matches(each, gold.example.target, gold.entities, geography)
         for each in predictions
@@ -177,16 +204,23 @@ def test_every_gold_program_is_its_own_best_prediction(
 ) -> None:
     targets = [(each.example.target, each.entities) for each in corpus]
     assert all(
-        denotation_matches(target, target, entities, geography) for target, entities in targets
+        denotation_matches(target, target, entities, geography)
+        for target, entities in targets
     )
 
 
-def test_ten_thousand_nested_intersections_are_a_failure_not_a_crash(geography: Geography) -> None:
+def test_ten_thousand_nested_intersections_are_a_failure_not_a_crash(
+    geography: Geography,
+) -> None:
     deep = "intersection(state(all)," * 10_000 + "state(all)" + ")" * 10_000
-    assert "nested deeper than 100 levels" in str(denotation(f"answer({deep})", geography))
+    assert "nested deeper than 100 levels" in str(
+        denotation(f"answer({deep})", geography)
+    )
 
 
-def test_nested_superlatives_take_no_longer_than_their_length(geography: Geography) -> None:
+def test_nested_superlatives_take_no_longer_than_their_length(
+    geography: Geography,
+) -> None:
     program = "answer(" + "largest(" * 90 + "state(all)" + ")" * 91
     assert names_of(denotation(program, geography)) == {"alaska"}
 
@@ -206,13 +240,25 @@ def test_whatever_the_target_it_has_a_denotation(term: Term) -> None:
 
 def test_a_denotation_reads_well() -> None:
     austin = Entity(EntityKind.CITY, "austin", "tx")
-    assert str(Denotation(frozenset({OHIO, austin}))) == "cityid('austin', 'tx'), stateid('ohio')"
+    assert (
+        str(Denotation(frozenset({OHIO, austin})))
+        == "cityid('austin', 'tx'), stateid('ohio')"
+    )
     assert str(Denotation(frozenset({9826675.0, 31.5}))) == "31.5, 9,826,675"
     assert str(Denotation()) == "nothing"
     assert str(Denotation(failure="no")) == "cannot be executed: no"
 
 
-CLASS_NAMES = ["state", "city", "capital", "river", "lake", "place", "mountain", "major"]
+CLASS_NAMES = [
+    "state",
+    "city",
+    "capital",
+    "river",
+    "lake",
+    "place",
+    "mountain",
+    "major",
+]
 SMALL = Geography(
     classes={name: set() for name in CLASS_NAMES} | {"state": {OHIO}},
     relations={"next_to_2": {OHIO: {Entity(EntityKind.STATE, "indiana")}}, "loc_2": {}},

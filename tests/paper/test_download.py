@@ -18,7 +18,9 @@ from nqg.paper.download import Cache, Mirror, RemoteFile, file_store
 
 CONTENT = b"<example id=1><example id=2>" * 1000
 NOWHERE = RemoteFile(
-    "geo/corpus.xml", "http://127.0.0.1:9/corpus.xml", sha256=hashlib.sha256(CONTENT).hexdigest()
+    "geo/corpus.xml",
+    "http://127.0.0.1:9/corpus.xml",
+    sha256=hashlib.sha256(CONTENT).hexdigest(),
 )
 
 
@@ -42,7 +44,9 @@ def checksummed(server: LocalServer) -> RemoteFile:
 
 @pytest.fixture
 def marked(server: LocalServer) -> RemoteFile:
-    return RemoteFile("geo/corpus.xml", server.address("corpus.xml"), marks=(b"<example", 2000))
+    return RemoteFile(
+        "geo/corpus.xml", server.address("corpus.xml"), marks=(b"<example", 2000)
+    )
 
 
 def test_a_file_is_downloaded_once_and_then_found(
@@ -87,7 +91,8 @@ def test_after_three_tries_the_last_reason_is_given(
 ) -> None:
     server.mishaps = ["500", "drop midway", "404", "503"]
     with pytest.raises(
-        DataUnavailable, match=r"corpus\.xml could not be downloaded from http.* \(404 .*Not Found"
+        DataUnavailable,
+        match=r"corpus\.xml could not be downloaded from http.* \(404 .*Not Found",
     ):
         cache.path_of(checksummed)
     assert server.requests == 3
@@ -100,11 +105,17 @@ def test_progress_grows_to_the_size_of_the_file(
     reports: list[tuple[str, int, int | None]] = []
     server.content = CONTENT * 5
     file = replace(checksummed, sha256=hashlib.sha256(server.content).hexdigest())
-    Cache(tmp_path, lambda what, done, total: reports.append((what, done, total))).path_of(file)
+    Cache(
+        tmp_path, lambda what, done, total: reports.append((what, done, total))
+    ).path_of(file)
     counts = [done for _, done, _ in reports]
     assert len(counts) > 2
     assert counts == sorted(counts)
-    assert reports[-1] == ("downloading corpus.xml", len(server.content), len(server.content))
+    assert reports[-1] == (
+        "downloading corpus.xml",
+        len(server.content),
+        len(server.content),
+    )
 
 
 @pytest.mark.parametrize("kind", ["checksummed", "marked"])
@@ -113,7 +124,9 @@ def test_a_server_with_another_file_is_refused(
 ) -> None:
     file: RemoteFile = request.getfixturevalue(kind)
     server.content = b"<html>moved</html>"
-    with pytest.raises(DataUnavailable, match="has another file than the published one"):
+    with pytest.raises(
+        DataUnavailable, match="has another file than the published one"
+    ):
         cache.path_of(file)
     assert not cache.has(file)
     assert not (cache.folder / file.path).exists()
@@ -144,7 +157,8 @@ def test_a_file_by_hand_is_never_fetched_and_taken_once_it_is_there(
 ) -> None:
     file = RemoteFile("spider/train.json", server.address("spider"), by_hand=True)
     with pytest.raises(
-        DataUnavailable, match=r"spider/train\.json cannot be downloaded by a program: get the arch"
+        DataUnavailable,
+        match=r"spider/train\.json cannot be downloaded by a program: get the arch",
     ):
         cache.path_of(file)
     place = cache.folder / "spider/train.json"
@@ -157,7 +171,8 @@ def test_a_file_by_hand_is_never_fetched_and_taken_once_it_is_there(
 def test_a_cache_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(
-        DataUnavailable, match=r"the cache folder .*file/geo cannot be made.*NQG_DATA_CACHE"
+        DataUnavailable,
+        match=r"the cache folder .*file/geo cannot be made.*NQG_DATA_CACHE",
     ):
         Cache(tmp_path / "file").path_of(NOWHERE)
 
@@ -166,7 +181,11 @@ class FakeFtp(ftplib.FTP):
     """Serves one file to whoever asks for it by its path."""
 
     def connect(
-        self, host: str = "", port: int = 0, timeout: float = -1, source_address: object = None
+        self,
+        host: str = "",
+        port: int = 0,
+        timeout: float = -1,
+        source_address: object = None,
     ) -> str:
         assert (host, port) == ("ftp.example.org", 21)
         return ""
@@ -195,13 +214,18 @@ def test_an_ftp_address_is_fetched_and_checked(
 ) -> None:
     monkeypatch.setattr(ftplib, "FTP", FakeFtp)
     assert (
-        cache.path_of(replace(NOWHERE, address="ftp://ftp.example.org/pub/corpus.xml")).read_bytes()
+        cache.path_of(
+            replace(NOWHERE, address="ftp://ftp.example.org/pub/corpus.xml")
+        ).read_bytes()
         == CONTENT
     )
     with pytest.raises(
-        DataUnavailable, match=r"could not be downloaded from ftp://.*/pub/gone \(550 no such"
+        DataUnavailable,
+        match=r"could not be downloaded from ftp://.*/pub/gone \(550 no such",
     ):
-        cache.path_of(RemoteFile("geo/gone", "ftp://ftp.example.org/pub/gone", sha256="0" * 64))
+        cache.path_of(
+            RemoteFile("geo/gone", "ftp://ftp.example.org/pub/gone", sha256="0" * 64)
+        )
 
 
 def archive_of(members: dict[str, bytes]) -> bytes:
@@ -220,7 +244,9 @@ def archive_of(members: dict[str, bytes]) -> bytes:
 def archived(server: LocalServer, members: dict[str, bytes]) -> RemoteFile:
     server.content = archive_of(members)
     digest = hashlib.sha256(server.content).hexdigest()
-    archive = RemoteFile("scan/splits.tar.gz", server.address("splits.tar.gz"), sha256=digest)
+    archive = RemoteFile(
+        "scan/splits.tar.gz", server.address("splits.tar.gz"), sha256=digest
+    )
     return RemoteFile("scan/mcd2.json", archive.address, archive=archive)
 
 
@@ -229,7 +255,12 @@ def test_only_the_named_member_of_an_archive_is_taken_wherever_it_lies(
 ) -> None:
     file = archived(
         server,
-        {"../../deep/mcd2.json": b"{}", "../evil": b"!", "/tmp/evil": b"!", "mcd1.json": b""},
+        {
+            "../../deep/mcd2.json": b"{}",
+            "../evil": b"!",
+            "/tmp/evil": b"!",
+            "mcd1.json": b"",
+        },
     )
     assert cache.path_of(file).read_bytes() == b"{}"
     assert cache.has(file)
@@ -254,7 +285,8 @@ def test_an_archive_without_the_member_or_no_archive_at_all_is_refused(
     cache: Cache, server: LocalServer
 ) -> None:
     with pytest.raises(
-        FormatError, match=r"splits\.tar\.gz: expected one file mcd2\.json in the archive, found 0"
+        FormatError,
+        match=r"splits\.tar\.gz: expected one file mcd2\.json in the archive, found 0",
     ):
         cache.path_of(archived(server, {"mcd1.json": b"{}"}))
     file = archived(server, {})

@@ -43,7 +43,8 @@ def complaint_about(text: str) -> str | None:
 
 def test_a_program_of_the_corpus_becomes_a_tree_of_typed_nodes() -> None:
     assert parse_funql("answer(city(loc_2(stateid('virginia'))))") == Call(
-        "answer", (Call("city", (Call("loc_2", (Entity(EntityKind.STATE, "virginia"),)),)),)
+        "answer",
+        (Call("city", (Call("loc_2", (Entity(EntityKind.STATE, "virginia"),)),)),),
     )
 
 
@@ -63,7 +64,10 @@ def test_the_spaced_form_is_read_by_the_same_parser() -> None:
         ("-2.50", Number(Decimal("-2.50"))),
         ("cityid('austin', _)", Entity(EntityKind.CITY, "austin")),
         ("cityid ( 'austin','tx' )", Entity(EntityKind.CITY, "austin", "tx")),
-        ("placeid('martha''s vineyard')", Entity(EntityKind.PLACE, "martha's vineyard")),
+        (
+            "placeid('martha''s vineyard')",
+            Entity(EntityKind.PLACE, "martha's vineyard"),
+        ),
         ("stateid", Name("stateid")),
     ],
 )
@@ -74,7 +78,10 @@ def test_every_sort_of_leaf_is_read(text: str, term: Term) -> None:
 def test_both_printers_put_white_space_in_their_own_places() -> None:
     term = parse_funql("answer( exclude(state (all),cityid('new york',_)))")
     assert original_text(term) == "answer(exclude(state(all), cityid('new york', _)))"
-    assert spaced_text(term) == "answer ( exclude ( state ( all ) , cityid ( 'new york' , _ ) ) )"
+    assert (
+        spaced_text(term)
+        == "answer ( exclude ( state ( all ) , cityid ( 'new york' , _ ) ) )"
+    )
 
 
 @given(funql_terms())
@@ -94,8 +101,14 @@ def test_any_text_is_a_tree_or_a_format_error_with_a_position(text: str) -> None
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "position 1: found the end of the program, expected a predicate, an entity, a number"),
-        ("answer(state(all)", "position 18: found the end of the program, expected ',' or ')'"),
+        (
+            "",
+            "position 1: found the end of the program, expected a predicate, an entity, a number",
+        ),
+        (
+            "answer(state(all)",
+            "position 18: found the end of the program, expected ',' or ')'",
+        ),
         ("answer(all))", "position 12: found ')', expected the end of the program"),
         ("answer()", "position 8: found ')', expected a predicate"),
         ("answer(a b)", "position 10: found 'b', expected ',' or ')'"),
@@ -103,24 +116,37 @@ def test_any_text_is_a_tree_or_a_format_error_with_a_position(text: str) -> None
         ("answer('texas')", "position 8: found 'texas', expected a predicate"),
         ("answer(_)", "position 8: found '_', expected a predicate"),
         ("a ; b", "position 3: found ';', expected the end of the program"),
-        ("stateid(texas)", "position 9: found 'texas', expected the quoted name of a stateid"),
+        (
+            "stateid(texas)",
+            "position 9: found 'texas', expected the quoted name of a stateid",
+        ),
         ("stateid('texas', _)", "position 16: found ',', expected ')'"),
-        ("cityid('austin')", "position 16: found ')', expected ',' and the city's state"),
+        (
+            "cityid('austin')",
+            "position 16: found ')', expected ',' and the city's state",
+        ),
         (
             "cityid('austin', tx)",
             "position 18: found 'tx', expected the state's quoted abbreviation or _",
         ),
-        ("stateid('tex)", "position 9: found ''', expected the quoted name of a stateid"),
+        (
+            "stateid('tex)",
+            "position 9: found ''', expected the quoted name of a stateid",
+        ),
         ("m0(state)", "position 3: found '(', expected the end of the program"),
     ],
 )
-def test_a_bad_program_is_refused_with_position_found_and_expected(text: str, message: str) -> None:
+def test_a_bad_program_is_refused_with_position_found_and_expected(
+    text: str, message: str
+) -> None:
     with pytest.raises(FormatError) as caught:
         parse_funql(text)
     assert str(caught.value).startswith(message)
 
 
-@pytest.mark.parametrize("text", [nested(10_000), "count ( " * 10_000, nested(MAX_DEPTH + 1)])
+@pytest.mark.parametrize(
+    "text", [nested(10_000), "count ( " * 10_000, nested(MAX_DEPTH + 1)]
+)
 def test_a_program_that_is_nested_too_deep_is_a_format_error(text: str) -> None:
     with pytest.raises(FormatError, match=f"nested deeper than {MAX_DEPTH} levels"):
         parse_funql(text)

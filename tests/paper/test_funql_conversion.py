@@ -14,7 +14,10 @@ PAIRS = [
     ("state(all)", "state"),
     ("city(loc_2(m0))", "intersection ( city , loc_2 ( m0 ) )"),
     ("major(city(all))", "intersection ( major , city )"),
-    ("capital(cityid('albany', _))", "intersection ( capital , cityid ( 'albany' , _ ) )"),
+    (
+        "capital(cityid('albany', _))",
+        "intersection ( capital , cityid ( 'albany' , _ ) )",
+    ),
     ("largest(state(all))", "largest ( state )"),
     ("largest_one(density_1(state(all)))", "largest_one ( density_1 , state )"),
     (
@@ -36,7 +39,9 @@ PAIRS = [
 
 
 @pytest.mark.parametrize(("original", "converted"), PAIRS)
-def test_hidden_intersections_and_arguments_are_spelled_out(original: str, converted: str) -> None:
+def test_hidden_intersections_and_arguments_are_spelled_out(
+    original: str, converted: str
+) -> None:
     assert spaced_text(expanded(parse_funql(original))) == converted
 
 
@@ -58,7 +63,9 @@ def test_the_folded_program_is_fixed_by_a_further_round_trip(term: Term) -> None
 
 def test_an_intersection_with_a_whole_class_comes_back_in_its_shorter_form() -> None:
     assert (
-        original_text(folded(expanded(parse_funql("intersection(city(all), loc_2(m0))"))))
+        original_text(
+            folded(expanded(parse_funql("intersection(city(all), loc_2(m0))")))
+        )
         == "city(loc_2(m0))"
     )
 
@@ -66,11 +73,20 @@ def test_an_intersection_with_a_whole_class_comes_back_in_its_shorter_form() -> 
 @pytest.mark.parametrize(
     ("original", "message"),
     [
-        ("answer(state)", "found the bare name 'state', expected it applied, as in 'state(all)'"),
+        (
+            "answer(state)",
+            "found the bare name 'state', expected it applied, as in 'state(all)'",
+        ),
         ("count(all)", "found the bare name 'all', expected it applied"),
         ("state(m0, m1)", "found state(m0, m1), expected 'state' with one argument"),
-        ("largest_one(m0)", "found largest_one(m0), expected largest_one(measure(things))"),
-        ("most(state(all))", "found most(state(all)), expected most(class(relation(things)))"),
+        (
+            "largest_one(m0)",
+            "found largest_one(m0), expected largest_one(measure(things))",
+        ),
+        (
+            "most(state(all))",
+            "found most(state(all)), expected most(class(relation(things)))",
+        ),
         (
             "most(loc_1(loc_1(m0)))",
             "found most(loc_1(loc_1(m0))), expected most(class(relation(things)))",
@@ -106,7 +122,9 @@ def test_a_program_that_the_conversion_does_not_know_is_refused(
         ),
     ],
 )
-def test_a_prediction_that_is_no_converted_program_is_refused(converted: str, message: str) -> None:
+def test_a_prediction_that_is_no_converted_program_is_refused(
+    converted: str, message: str
+) -> None:
     with pytest.raises(FormatError) as caught:
         folded(parse_funql(converted))
     assert str(caught.value).startswith(message)

@@ -15,8 +15,26 @@ from oracles import denoted
 # Hilly borders Flat; Isle borders nobody. Flat and Isle are equally large; two cities are called Twin.
 SMALL = Geography.of(
     geobase_of(
-        ("state", "hilly", "hy", "top", 2e6, 100.0, 1, *("top", "twin", "slope", "steep")),
-        ("state", "flat", "ft", "plain", 3e6, 50.0, 2, *("plain", "twin", "even", "level")),
+        (
+            "state",
+            "hilly",
+            "hy",
+            "top",
+            2e6,
+            100.0,
+            1,
+            *("top", "twin", "slope", "steep"),
+        ),
+        (
+            "state",
+            "flat",
+            "ft",
+            "plain",
+            3e6,
+            50.0,
+            2,
+            *("plain", "twin", "even", "level"),
+        ),
         ("state", "isle", "ie", "port", 1e5, 50.0, 3, *("port", "bay", "cape", "cove")),
         ("city", "hilly", "hy", "top", 400_000),
         ("city", "hilly", "hy", "twin", 90_000),
@@ -112,7 +130,10 @@ def names(program: str) -> set[str | float]:
         ("lowest(place(all))", {"long river"}),
         ("lowest(place(loc_2(stateid('isle'))))", {"sea"}),
         ("higher_2(placeid('knoll'))", {"mount peak"}),
-        ("higher_2(placeid('long river'))", {"mount peak", "knoll", "cliff", "long river"}),
+        (
+            "higher_2(placeid('long river'))",
+            {"mount peak", "knoll", "cliff", "long river"},
+        ),
         ("lower_2(placeid('cliff'))", {"sea", "long river"}),
         ("lower_2(placeid('nowhere'))", set()),
         ("longer(riverid('brook'))", {"long"}),
@@ -125,13 +146,17 @@ def names(program: str) -> set[str | float]:
         ("fewest(state(next_to_2(stateid('isle'))))", set()),
     ],
 )
-def test_a_predicate_means_what_its_name_says(program: str, answers: set[str | float]) -> None:
+def test_a_predicate_means_what_its_name_says(
+    program: str, answers: set[str | float]
+) -> None:
     assert names(program) == answers
 
 
 def test_equally_large_things_rank_by_their_names() -> None:
     assert names("smallest_one(area_1(state(all)))") == {"flat"}
-    assert names("smallest_one(area_1(exclude(state(all), stateid('flat'))))") == {"isle"}
+    assert names("smallest_one(area_1(exclude(state(all), stateid('flat'))))") == {
+        "isle"
+    }
 
 
 @pytest.mark.parametrize(
@@ -142,9 +167,15 @@ def test_equally_large_things_rank_by_their_names() -> None:
             "answer(state(all), city(all))",
             "found 'answer ( state , city )', expected 'answer ( … )'",
         ),
-        ("answer(m0)", "found the placeholder m0, expected the entity that it stands for"),
+        (
+            "answer(m0)",
+            "found the placeholder m0, expected the entity that it stands for",
+        ),
         ("answer(fly(state(all)))", "no predicate 'fly'"),
-        ("answer(longst(river(all)))", "no predicate 'longst'; did you mean 'longest'?"),
+        (
+            "answer(longst(river(all)))",
+            "no predicate 'longst'; did you mean 'longest'?",
+        ),
         ("answer(answer(state(all)))", "no predicate 'answer'"),
         (
             "answer(count(state(all), city(all)))",
@@ -160,7 +191,10 @@ def test_equally_large_things_rank_by_their_names() -> None:
             "answer(longest(len(river(all))))",
             "'longest' takes things, found a number: 'len ( river )'",
         ),
-        ("answer(elevation_2(place(all)))", "'elevation_2' takes a number, found things: 'place'"),
+        (
+            "answer(elevation_2(place(all)))",
+            "'elevation_2' takes a number, found things: 'place'",
+        ),
         ("answer(len(state(all)))", "'len' asks about riverid, found stateid"),
         ("answer(longest(state(all)))", "'len' asks about riverid, found stateid"),
         (
@@ -197,7 +231,10 @@ def test_a_mixed_set_may_be_asked_what_only_some_of_it_has() -> None:
 
 def test_a_country_without_area_has_no_density() -> None:
     empty = Geography.of(geobase_of(("country", "nowhere", 5, 0)))
-    assert denotation("answer(density_1(countryid('nowhere')))", empty).answers == frozenset()
+    assert (
+        denotation("answer(density_1(countryid('nowhere')))", empty).answers
+        == frozenset()
+    )
 
 
 WORLD = sorted(
@@ -214,7 +251,9 @@ def named(kind: EntityKind) -> Things:
 
 def applied(names: str, *arguments: Things) -> Things:
     return st.builds(
-        lambda name, *terms: Call(name, terms), st.sampled_from(names.split()), *arguments
+        lambda name, *terms: Call(name, terms),
+        st.sampled_from(names.split()),
+        *arguments,
     )
 
 
@@ -226,14 +265,19 @@ def measure_names() -> Things:
 def programs(draw: st.DrawFn, kind: EntityKind | None = None, depth: int = 3) -> Term:
     """A program that denotes things of one kind, types heeded."""
     kind = kind or draw(
-        st.sampled_from([EntityKind.STATE, EntityKind.CITY, EntityKind.RIVER, EntityKind.PLACE])
+        st.sampled_from(
+            [EntityKind.STATE, EntityKind.CITY, EntityKind.RIVER, EntityKind.PLACE]
+        )
     )
     if depth == 0:
         return draw(named(kind) | st.sampled_from(CLASSES[kind]).map(Name))
     below = {each: programs(each, depth - 1) for each in CLASSES}
     either = applied("intersection exclude", below[kind], below[kind])
     return draw(
-        named(kind) | st.sampled_from(CLASSES[kind]).map(Name) | either | _joins(kind, below)
+        named(kind)
+        | st.sampled_from(CLASSES[kind]).map(Name)
+        | either
+        | _joins(kind, below)
     )
 
 
@@ -249,9 +293,14 @@ def _joins(kind: EntityKind, below: dict[EntityKind, Things]) -> Things:
     state, city, river, place = below.values()
     best = applied("largest_one smallest_one", measure_names(), below[kind])
     counted = applied(
-        "most fewest", st.just(Name("state")), st.just(Name("loc_1")), city | river | place
+        "most fewest",
+        st.just(Name("state")),
+        st.just(Name("loc_1")),
+        city | river | place,
     )
-    flowing = applied("most fewest", st.just(Name("river")), st.just(Name("traverse_2")), state)
+    flowing = applied(
+        "most fewest", st.just(Name("river")), st.just(Name("traverse_2")), state
+    )
     match kind:
         case EntityKind.STATE:
             points = applied("high_point_2 low_point_2 loc_1", place)
@@ -265,9 +314,17 @@ def _joins(kind: EntityKind, below: dict[EntityKind, Things]) -> Things:
                 | applied("capital_2 loc_1", city)
             )
         case EntityKind.CITY:
-            return best | applied("loc_2 capital_1", state) | applied("largest smallest", city)
+            return (
+                best
+                | applied("loc_2 capital_1", state)
+                | applied("largest smallest", city)
+            )
         case EntityKind.RIVER:
-            return flowing | applied("longest shortest", river) | applied("traverse_2 loc_2", state)
+            return (
+                flowing
+                | applied("longest shortest", river)
+                | applied("traverse_2 loc_2", state)
+            )
         case _:
             return applied("highest lowest higher_2 lower_2", place) | applied(
                 "high_point_1 low_point_1 loc_2", state

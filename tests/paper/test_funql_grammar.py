@@ -101,11 +101,15 @@ def test_gold_targets_with_one_token_exchanged_are_judged_as_their_types_say(
     gold: list[str],
 ) -> None:
     grammar, rng = funql_target_grammar(), random.Random(0)
-    vocabulary = sorted({token for target in gold for token in target.split()} - set("(),"))
+    vocabulary = sorted(
+        {token for target in gold for token in target.split()} - set("(),")
+    )
     verdicts = []
     for target in gold:
         tokens = target.split()
-        where = rng.choice([index for index, token in enumerate(tokens) if token not in "(),"])
+        where = rng.choice(
+            [index for index, token in enumerate(tokens) if token not in "(),"]
+        )
         tokens[where] = rng.choice(vocabulary)
         verdicts.append(grammar.accepts(tokens))
         assert verdicts[-1] == makes_sense(" ".join(tokens)), " ".join(tokens)
@@ -124,7 +128,10 @@ def test_random_programs_are_judged_as_their_types_say(term: Term) -> None:
         ("answer ( len ( m0 ) )", {EntityKind.RIVER}),
         ("answer ( intersection ( river , m0 ) )", {EntityKind.RIVER}),
         ("answer ( next_to_2 ( m0 ) )", {EntityKind.STATE, EntityKind.RIVER}),
-        ("answer ( intersection ( city , loc_2 ( m0 ) ) )", {EntityKind.STATE, EntityKind.COUNTRY}),
+        (
+            "answer ( intersection ( city , loc_2 ( m0 ) ) )",
+            {EntityKind.STATE, EntityKind.COUNTRY},
+        ),
         (
             "answer ( loc_1 ( m0 ) )",
             {EntityKind.STATE, EntityKind.CITY, EntityKind.RIVER, EntityKind.PLACE},
@@ -133,16 +140,23 @@ def test_random_programs_are_judged_as_their_types_say(term: Term) -> None:
         ("answer ( size ( river ) )", set()),
     ],
 )
-def test_the_place_of_an_entity_tells_its_kind(target: str, fitting: set[EntityKind]) -> None:
+def test_the_place_of_an_entity_tells_its_kind(
+    target: str, fitting: set[EntityKind]
+) -> None:
     grammar, tokens = funql_target_grammar(), target.split()
-    kinds = {kind for kind in EntityKind if with_kinds(grammar, [{kind}]).accepts(tokens)}
+    kinds = {
+        kind for kind in EntityKind if with_kinds(grammar, [{kind}]).accepts(tokens)
+    }
     assert kinds == fitting
 
 
 @pytest.fixture(scope="module")
 def gold(real_data: Path) -> list[str]:
     folder = real_data / "geoquery"
-    return [example.target for example in load_geoquery(folder / "corpus.xml", folder / "geobase")]
+    return [
+        example.target
+        for example in load_geoquery(folder / "corpus.xml", folder / "geobase")
+    ]
 
 
 def makes_sense(target: str) -> bool:

@@ -10,28 +10,38 @@ from hypothesis import strategies as st
 from nqg.data.example import Example
 from nqg.paper.geca import divided, recombined
 
-WORDS = st.lists(st.sampled_from(["walk", "jump", "left", "twice"]), min_size=1, max_size=3).map(
-    " ".join
-)
+WORDS = st.lists(
+    st.sampled_from(["walk", "jump", "left", "twice"]), min_size=1, max_size=3
+).map(" ".join)
 TREES = st.recursive(
     st.sampled_from("WJL"), lambda inner: inner.map("t ( {} )".format), max_leaves=3
 )
 SEQUENCES = st.lists(st.sampled_from("WJL"), min_size=1, max_size=4).map(" ".join)
-EXAMPLES = st.lists(st.builds(Example, WORDS, TREES | SEQUENCES), min_size=1, max_size=5)
+EXAMPLES = st.lists(
+    st.builds(Example, WORDS, TREES | SEQUENCES), min_size=1, max_size=5
+)
 
 
 def twin(examples: list[Example]) -> set[tuple[str, str]]:
     parts = [each for example in examples for each in divided(example)]
-    alike = {(one, other) for (place, one), (same, other) in product(parts, parts) if place == same}
+    alike = {
+        (one, other)
+        for (place, one), (same, other) in product(parts, parts)
+        if place == same
+    }
     pairs = {(example.source, example.target) for example in examples}
     known, made = {source for source, _ in pairs}, set[tuple[str, str]]()
     for one, other in alike:
-        new = {place: place.filled(other) for place, own in parts if own == one}.values()
+        new = {
+            place: place.filled(other) for place, own in parts if own == one
+        }.values()
         right, wrong = (
             sum(pair in pairs for pair in new),
             sum(pair[0] in known and pair not in pairs for pair in new),
         )
-        made |= {pair for pair in new if pair[0] not in known} if right >= wrong else set()
+        made |= (
+            {pair for pair in new if pair[0] not in known} if right >= wrong else set()
+        )
     return made
 
 
@@ -45,13 +55,17 @@ def test_all_that_may_be_exchanged_is(examples: list[Example]) -> None:
 
 @given(EXAMPLES)
 @settings(max_examples=50, deadline=None)
-def test_a_fragment_back_in_its_environment_is_the_example(examples: list[Example]) -> None:
+def test_a_fragment_back_in_its_environment_is_the_example(
+    examples: list[Example],
+) -> None:
     for example in examples:
         for environment, fragment in divided(example):
             assert environment.filled(fragment) == (example.source, example.target)
 
 
-def test_in_a_sequence_a_word_and_its_actions_are_exchanged_wherever_they_stand() -> None:
+def test_in_a_sequence_a_word_and_its_actions_are_exchanged_wherever_they_stand() -> (
+    None
+):
     walks = [
         "walk: W",
         "jump: J",
@@ -60,7 +74,11 @@ def test_in_a_sequence_a_word_and_its_actions_are_exchanged_wherever_they_stand(
         "walk and look: W L",
     ]
     found = recombined([Example(*walk.split(": ")) for walk in walks], 9)
-    made = {"jump twice: J J", "look and jump left and jump: L T J J", "jump and look: J L"}
+    made = {
+        "jump twice: J J",
+        "look and jump left and jump: L T J J",
+        "jump and look: J L",
+    }
     assert {f"{pair.source}: {pair.target}" for pair in found} == made
 
 
@@ -72,7 +90,11 @@ def test_a_known_sentence_gets_no_other_program() -> None:
 
 
 def test_only_legal_ones_and_only_so_many_are_kept() -> None:
-    pairs = [Example(f"{word} {end}", f"{end} ( {word} )") for word in "abcd" for end in "xyz"][:-2]
+    pairs = [
+        Example(f"{word} {end}", f"{end} ( {word} )")
+        for word in "abcd"
+        for end in "xyz"
+    ][:-2]
     found = recombined(pairs, 1, lambda pair: pair.target.startswith("z"))
     assert [pair.target[0] for pair in found] == ["z"]
 
@@ -94,7 +116,11 @@ def test_an_exchange_that_known_sentences_mostly_contradict_is_none() -> None:
 
 
 def test_the_pairs_are_in_the_order_of_the_seed() -> None:
-    pairs = [Example(f"{word} {end}", f"{end} ( {word} )") for word in "abcd" for end in "xyz"][:-5]
+    pairs = [
+        Example(f"{word} {end}", f"{end} ( {word} )")
+        for word in "abcd"
+        for end in "xyz"
+    ][:-5]
     orders = {seed: tuple(recombined(pairs, 99, seed=seed)) for seed in range(4)}
     assert recombined(pairs, 99, seed=0) == [*orders[0]]
     assert len({*orders.values()}) > 1

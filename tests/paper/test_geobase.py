@@ -64,11 +64,19 @@ def test_a_compressed_geobase_is_read_too(tmp_path: Path) -> None:
             "geobase:1: argument 4 of city is 'many', expected a number",
         ),
         ("road(8,['ohio']).", "geobase:1: argument 1 of road is 8, expected a name"),
-        ("road('8','ohio').", "geobase:1: argument 2 of road is 'ohio', expected a list of names"),
-        ("border('a','b',['c']", "geobase:1: found the end of the file, expected ',' or ')'"),
+        (
+            "road('8','ohio').",
+            "geobase:1: argument 2 of road is 'ohio', expected a list of names",
+        ),
+        (
+            "border('a','b',['c']",
+            "geobase:1: found the end of the file, expected ',' or ')'",
+        ),
     ],
 )
-def test_a_bad_fact_is_refused_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+def test_a_bad_fact_is_refused_with_its_line(
+    tmp_path: Path, text: str, message: str
+) -> None:
     with pytest.raises(FormatError) as caught:
         geobase(tmp_path, text)
     assert str(caught.value).startswith(f"{tmp_path}/{message}")

@@ -24,7 +24,9 @@ def geography(geobase: Geobase) -> Geography:
     return Geography.of(geobase)
 
 
-def test_classes_hold_the_things_of_the_facts(geobase: Geobase, geography: Geography) -> None:
+def test_classes_hold_the_things_of_the_facts(
+    geobase: Geobase, geography: Geography
+) -> None:
     sizes = {name: len(things) for name, things in geography.classes.items()}
     assert sizes["state"] == len(geobase["state"]) == sizes["capital"]
     assert sizes["city"] == len(
@@ -34,9 +36,13 @@ def test_classes_hold_the_things_of_the_facts(geobase: Geobase, geography: Geogr
     assert sizes["lake"] == len(geobase["lake"])
 
 
-def test_a_mountain_with_two_names_is_one(geobase: Geobase, geography: Geography) -> None:
+def test_a_mountain_with_two_names_is_one(
+    geobase: Geobase, geography: Geography
+) -> None:
     names = {other.name: entity.name for other, entity in geography.other_names.items()}
-    assert names == {name: f"mount {name}" for name in ("mckinley", "whitney", "elbert", "rainier")}
+    assert names == {
+        name: f"mount {name}" for name in ("mckinley", "whitney", "elbert", "rainier")
+    }
     highest = {row[2] for row in geobase["highlow"]}
     listed = {row[2] for row in geobase["mountain"]}
     assert len(geography.classes["mountain"]) == len(highest) + len(listed) - len(names)
@@ -47,7 +53,10 @@ def test_a_mountain_with_two_names_is_one(geobase: Geobase, geography: Geography
 
 def test_relations_lead_both_ways(geography: Geography) -> None:
     for name in ("loc", "traverse", "next_to", "capital", "high_point", "low_point"):
-        forwards, backwards = geography.relations[f"{name}_1"], geography.relations[f"{name}_2"]
+        forwards, backwards = (
+            geography.relations[f"{name}_1"],
+            geography.relations[f"{name}_2"],
+        )
         there = {(left, right) for left, rights in forwards.items() for right in rights}
         back = {(left, right) for right, lefts in backwards.items() for left in lefts}
         assert there == back
@@ -57,9 +66,14 @@ def test_borders_are_the_same_from_both_sides(geography: Geography) -> None:
     assert geography.relations["next_to_1"] == geography.relations["next_to_2"]
 
 
-def test_everything_but_unlisted_capitals_lies_in_the_country(geography: Geography) -> None:
+def test_everything_but_unlisted_capitals_lies_in_the_country(
+    geography: Geography,
+) -> None:
     everything = {
-        thing for name, things in geography.classes.items() if name != "capital" for thing in things
+        thing
+        for name, things in geography.classes.items()
+        if name != "capital"
+        for thing in things
     }
     assert geography.relations["loc_2"][USA] == everything
 

@@ -108,14 +108,16 @@ def test_entities_are_numbered_from_the_longest_name() -> None:
 
 def test_the_country_counts_by_its_short_name() -> None:
     program = "answer(intersection(state(loc_2(countryid('usa'))), loc_1(cityid('austin', _))))"
-    assert texts(anonymised_example("States in the United States with Austin ?", program, NAMES))[
-        0
-    ] == ("states in the m1 with m0")
+    assert texts(
+        anonymised_example("States in the United States with Austin ?", program, NAMES)
+    )[0] == ("states in the m1 with m0")
 
 
 def test_equally_long_names_are_numbered_from_left_to_right() -> None:
     program = "answer(exclude(cityid('austin', _), cityid('dallas', _)))"
-    source, target, _ = texts(anonymised_example("Dallas without Austin", program, NAMES))
+    source, target, _ = texts(
+        anonymised_example("Dallas without Austin", program, NAMES)
+    )
     assert (source, target) == ("m0 without m1", "answer ( exclude ( m1 , m0 ) )")
 
 
@@ -136,7 +138,10 @@ def test_an_entity_keeps_its_number_wherever_it_occurs() -> None:
         anonymised_example("States next to Utah but not Utah", program, NAMES)
     )
     assert (source, entities) == ("states next to m0 but not m0", ["stateid('utah')"])
-    assert target == "answer ( exclude ( intersection ( state , next_to_2 ( m0 ) ) , m0 ) )"
+    assert (
+        target
+        == "answer ( exclude ( intersection ( state , next_to_2 ( m0 ) ) , m0 ) )"
+    )
 
 
 def test_two_entities_of_one_name_take_its_mentions_in_turn() -> None:
@@ -158,7 +163,11 @@ def test_two_entities_of_one_name_take_its_mentions_in_turn() -> None:
             "answer(size(stateid('utah')))",
             "the program names stateid('utah'), which the sentence 'how",
         ),
-        (" ? ", "answer(state(all))", "found no word in the sentence ' ? ', expected at least one"),
+        (
+            " ? ",
+            "answer(state(all))",
+            "found no word in the sentence ' ? ', expected at least one",
+        ),
         (
             "How big is m0 ?",
             "answer(state(all))",
@@ -169,11 +178,17 @@ def test_two_entities_of_one_name_take_its_mentions_in_turn() -> None:
             "answer(size(m0))",
             "found the placeholder m0 in a program of the corpus, expected an entity",
         ),
-        ("How big ?", "answer(size(state(all))", "position 24: found the end of the program"),
+        (
+            "How big ?",
+            "answer(size(state(all))",
+            "position 24: found the end of the program",
+        ),
         ("How big ?", "answer(size(state))", "found the bare name 'state'"),
     ],
 )
-def test_a_pair_that_does_not_fit_is_refused(sentence: str, program: str, message: str) -> None:
+def test_a_pair_that_does_not_fit_is_refused(
+    sentence: str, program: str, message: str
+) -> None:
     with pytest.raises(FormatError) as caught:
         anonymised_example(sentence, program, NAMES)
     assert str(caught.value).startswith(message)
@@ -185,7 +200,8 @@ def test_a_bad_example_is_refused_with_its_place_in_the_corpus(tmp_path: Path) -
     pair = '<nl lang="en">How big ?</nl><mrl lang="geo-funql">answer(</mrl>'
     corpus.write_text(f'<examples>\n<example id="4">{pair}</example></examples>')
     with pytest.raises(
-        FormatError, match=r"corpus.xml:2: example 4: position 8: found the end of the program"
+        FormatError,
+        match=r"corpus.xml:2: example 4: position 8: found the end of the program",
     ):
         load_geoquery(corpus, geobase)
 
@@ -193,7 +209,9 @@ def test_a_bad_example_is_refused_with_its_place_in_the_corpus(tmp_path: Path) -
 def test_a_placeholder_without_an_entity_is_refused() -> None:
     with pytest.raises(FormatError, match="found m1, but the sentence binds m0"):
         restored("answer ( size ( m1 ) )", [Entity(EntityKind.STATE, "utah")])
-    with pytest.raises(FormatError, match="found m0, but the sentence binds no placeholder"):
+    with pytest.raises(
+        FormatError, match="found m0, but the sentence binds no placeholder"
+    ):
         restored("answer ( size ( m0 ) )", [])
 
 
@@ -214,13 +232,17 @@ def original_program(converted: AnonymisedExample) -> str:
 
 
 @pytest.mark.parametrize("geobase", ["geobase", "geobase_with_header"])
-def test_the_authors_conversion_is_reproduced_line_by_line(real_data: Path, geobase: str) -> None:
+def test_the_authors_conversion_is_reproduced_line_by_line(
+    real_data: Path, geobase: str
+) -> None:
     examples = load_geoquery(
         real_data / "geoquery" / "corpus.xml", real_data / "geoquery" / geobase
     )
     lines = "".join(f"{example.source}\t{example.target}\n" for example in examples)
     assert lines == (real_data / "geoquery" / "expected_dataset.tsv").read_text()
-    assert [example.id for example in examples] == [str(number) for number in range(880)]
+    assert [example.id for example in examples] == [
+        str(number) for number in range(880)
+    ]
 
 
 def test_all_programs_of_the_corpus_are_restored(
@@ -253,6 +275,8 @@ def test_only_three_programs_of_the_corpus_have_uneven_white_space(
 def test_the_published_splits_divide_the_dataset(
     real_data: Path, dataset: list[AnonymisedExample], split: str, train: int, test: int
 ) -> None:
-    published = json.loads((real_data / "geoquery" / "splits" / f"{split}.json").read_text())
+    published = json.loads(
+        (real_data / "geoquery" / "splits" / f"{split}.json").read_text()
+    )
     assert (len(published["train"]), len(published["test"])) == (train, test)
     assert sorted(published["train"] + published["test"]) == list(range(len(dataset)))

@@ -33,12 +33,17 @@ def written(folder: Path, text: str) -> Path:
     return path
 
 
-def test_the_english_sentence_and_the_funql_program_are_read_in_order(tmp_path: Path) -> None:
+def test_the_english_sentence_and_the_funql_program_are_read_in_order(
+    tmp_path: Path,
+) -> None:
     path = written(
-        tmp_path, corpus(example("7"), example("3", "Where is A &amp; B ?", "answer(m0)"))
+        tmp_path,
+        corpus(example("7"), example("3", "Where is A &amp; B ?", "answer(m0)")),
     )
     assert read_corpus(path) == [
-        CorpusExample("7", "How big is Ohio ?", "answer(size(stateid('ohio')))", Place(path, 4)),
+        CorpusExample(
+            "7", "How big is Ohio ?", "answer(size(stateid('ohio')))", Place(path, 4)
+        ),
         CorpusExample("3", "Where is A & B ?", "answer(m0)", Place(path, 18)),
     ]
 
@@ -54,18 +59,26 @@ def test_an_entity_declaration_is_refused_before_anything_grows(tmp_path: Path) 
     path = written(tmp_path, corpus(example("0", "&b;"), declarations=laughs))
     with pytest.raises(FormatError) as caught:
         read_corpus(path)
-    message = "found an entity declaration ('a'), expected a document type of elements alone"
+    message = (
+        "found an entity declaration ('a'), expected a document type of elements alone"
+    )
     assert str(caught.value) == f"{path}:2: {message}"
 
 
 def test_no_other_file_is_opened(tmp_path: Path) -> None:
     secret = written(tmp_path, "secret").rename(tmp_path / "secret")
     declared = f'<!ENTITY other SYSTEM "file://{secret}">'
-    with pytest.raises(FormatError, match=r"corpus.xml:2: found an entity declaration \('other'\)"):
-        read_corpus(written(tmp_path, corpus(example("0", "&other;"), declarations=declared)))
+    with pytest.raises(
+        FormatError, match=r"corpus.xml:2: found an entity declaration \('other'\)"
+    ):
+        read_corpus(
+            written(tmp_path, corpus(example("0", "&other;"), declarations=declared))
+        )
 
 
-def test_an_entity_from_an_external_document_type_is_refused_not_dropped(tmp_path: Path) -> None:
+def test_an_entity_from_an_external_document_type_is_refused_not_dropped(
+    tmp_path: Path,
+) -> None:
     text = corpus(example("0", "How &big; is Ohio ?")).replace(
         "DOCTYPE examples [", 'DOCTYPE examples SYSTEM "x.dtd" ['
     )
@@ -102,7 +115,9 @@ def test_an_entity_from_an_external_document_type_is_refused_not_dropped(tmp_pat
         ),
     ],
 )
-def test_a_bad_corpus_is_refused_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+def test_a_bad_corpus_is_refused_with_its_line(
+    tmp_path: Path, text: str, message: str
+) -> None:
     with pytest.raises(FormatError) as caught:
         read_corpus(written(tmp_path, text))
     assert str(caught.value).startswith(f"{tmp_path}/{message}")

@@ -21,8 +21,16 @@ STATE, RIVER, CITY = EntityKind.STATE, EntityKind.RIVER, EntityKind.CITY
         ([{RIVER}], "answer ( traverse_1 ( m0 ) )", True),
         ([{STATE}], "answer ( traverse_1 ( m0 ) )", False),
         ([{STATE, RIVER}], "answer ( traverse_1 ( m0 ) )", True),
-        ([{STATE}, {RIVER}], "answer ( intersection ( traverse_2 ( m0 ) , m1 ) )", True),
-        ([{STATE}, {RIVER}], "answer ( intersection ( traverse_2 ( m1 ) , m0 ) )", False),
+        (
+            [{STATE}, {RIVER}],
+            "answer ( intersection ( traverse_2 ( m0 ) , m1 ) )",
+            True,
+        ),
+        (
+            [{STATE}, {RIVER}],
+            "answer ( intersection ( traverse_2 ( m1 ) , m0 ) )",
+            False,
+        ),
         ([{CITY}], "answer ( size ( m1 ) )", False),  # a sentence of one entity
         ([], "answer ( count ( state ) )", True),
         ([], "answer ( m0 )", False),
@@ -32,7 +40,9 @@ def test_entities_stand_only_where_things_of_their_kinds_may(
     kinds: list[set[EntityKind]], program: str, is_legal: bool
 ) -> None:
     assert funql_target_grammar().accepts(program.split())
-    assert with_kinds(funql_target_grammar(), kinds).accepts(program.split()) == is_legal
+    assert (
+        with_kinds(funql_target_grammar(), kinds).accepts(program.split()) == is_legal
+    )
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +58,9 @@ def test_a_name_has_the_kinds_of_all_things_called_so(judge: DenotationJudge) ->
     assert not judge.geography.kinds_of("atlantis")
 
 
-def test_no_right_program_is_ruled_out_by_kinds(judge: DenotationJudge, real_data: Path) -> None:
+def test_no_right_program_is_ruled_out_by_kinds(
+    judge: DenotationJudge, real_data: Path
+) -> None:
     for example in load_dataset("geoquery", real_data).examples[::9]:
         assert with_kinds(funql_target_grammar(), judge.kinds(example)).accepts(
             example.target_tokens

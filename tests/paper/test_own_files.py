@@ -64,7 +64,9 @@ def test_every_system_runs_on_a_file_and_a_split_of_ones_own(
     )
     monkeypatch.setattr(systems, "BASELINES", {"cgps": brief})
     with one_thread():
-        done = CliRunner().invoke(app, ["reproduce", "mine.toml", "--device", "cpu", "--json"])
+        done = CliRunner().invoke(
+            app, ["reproduce", "mine.toml", "--device", "cpu", "--json"]
+        )
     assert done.exit_code == 0, done.output
     records = {record["cell"]["system"]: record for record in json.loads(done.stdout)}
     assert list(records) == ["nqg", "inferred", "cgps", "taught", "hybrid"]
@@ -77,14 +79,18 @@ def test_every_system_runs_on_a_file_and_a_split_of_ones_own(
 
 def test_a_file_of_test_examples_is_a_split_too() -> None:
     split = RecipeData.load(read_recipe("mine.toml"))
-    tested = RecipeData.load(read_recipe("mine.toml", ["dataset=train.tsv", "split=test.tsv"]))
+    tested = RecipeData.load(
+        read_recipe("mine.toml", ["dataset=train.tsv", "split=test.tsv"])
+    )
     assert (split.train, split.test) == (tested.train, tested.test)
     assert split.test[0].source_tokens == ("turn", "off", "the", "fan")
     assert split.fingerprint == tested.fingerprint
 
 
 def test_a_grammar_of_legal_programs_makes_the_parser_typed() -> None:
-    Path("mine.grammar").write_text("<program> ::= turn_on ( <thing> )\n<thing> ::= lamp\n")
+    Path("mine.grammar").write_text(
+        "<program> ::= turn_on ( <thing> )\n<thing> ::= lamp\n"
+    )
     grammar = RecipeData.load(
         read_recipe("mine.toml", ["target_grammar=mine.grammar"])
     ).target_grammar

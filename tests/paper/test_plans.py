@@ -32,7 +32,8 @@ class Watched(Engine):
 
 def right(task: SystemTask) -> RunResult:
     answers = tuple(
-        Answer(example.source, example.target, 1.0, "grammar") for example in task.data.test
+        Answer(example.source, example.target, 1.0, "grammar")
+        for example in task.data.test
     )
     return RunResult(answers, {"rules": float(task.seed)}, {}, {"training": 0.1})
 
@@ -44,7 +45,9 @@ def _instant(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def plan(results: Path, *systems: SystemName, recipe: str = "scan-jump") -> Plan:
     chosen = read_recipe(recipe)
-    return Plan(chosen, UsedWeights(chosen, "embedded", "embedded"), systems, results, "cpu")
+    return Plan(
+        chosen, UsedWeights(chosen, "embedded", "embedded"), systems, results, "cpu"
+    )
 
 
 @pytest.mark.parametrize(
@@ -63,9 +66,14 @@ def test_what_trains_is_run_before_the_hybrids_that_need_it(
 
 
 @pytest.mark.usefixtures("_instant")
-def test_every_recipe_system_and_seed_is_a_part_and_hybrids_come_second(tmp_path: Path) -> None:
+def test_every_recipe_system_and_seed_is_a_part_and_hybrids_come_second(
+    tmp_path: Path,
+) -> None:
     engine = Watched()
-    plans = [plan(tmp_path, "nqg", "hybrid"), plan(tmp_path, "nqg", recipe="scan-length")]
+    plans = [
+        plan(tmp_path, "nqg", "hybrid"),
+        plan(tmp_path, "nqg", recipe="scan-length"),
+    ]
     jump, length = run_plans(plans, range(2), engine)
     one, two, three = (
         PlannedRun(0, "nqg", 0),
@@ -73,7 +81,14 @@ def test_every_recipe_system_and_seed_is_a_part_and_hybrids_come_second(tmp_path
         PlannedRun(1, "nqg", 0),
     )
     assert engine.given == [
-        [one, two, one._replace(seed=1), two._replace(seed=1), three, three._replace(seed=1)],
+        [
+            one,
+            two,
+            one._replace(seed=1),
+            two._replace(seed=1),
+            three,
+            three._replace(seed=1),
+        ],
         [PlannedRun(0, "hybrid", 0), PlannedRun(0, "hybrid", 1)],
     ]
     assert [(record.cell.system, record.cell.seed) for record in jump] == [

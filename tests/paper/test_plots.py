@@ -16,7 +16,14 @@ from nqg.evaluation.error_analysis import Cause
 from nqg.induction.induce import Induction
 from nqg.induction.search_log import StepRecord
 from nqg.induction.settings import InductionSettings
-from nqg.paper.plots import CAUSE_COLOURS, SPLIT_MEASURES, Draw, drawing, drawn, running_means
+from nqg.paper.plots import (
+    CAUSE_COLOURS,
+    SPLIT_MEASURES,
+    Draw,
+    drawing,
+    drawn,
+    running_means,
+)
 from nqg.paper.records import Cell, Record, write_record
 from nqg.splits.audit import audits
 from nqg.splits.compounds import load_language
@@ -46,7 +53,9 @@ RELIABILITY = [
 @pytest.fixture(autouse=True)
 def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(matplotlib.rcParams, "svg.fonttype", "none")  # so that words can be found
+    monkeypatch.setitem(
+        matplotlib.rcParams, "svg.fonttype", "none"
+    )  # so that words can be found
 
 
 def svg(draw: Draw) -> str:
@@ -66,8 +75,12 @@ def training(steps: list[TrainingStep]) -> Path:
 def search_log() -> tuple[Path, list[StepRecord]]:
     words = ("jump", "run", "walk", "look")
     examples = [Example(word, word.upper()) for word in words]
-    examples += [Example(f"{word} twice", f"{word.upper()} {word.upper()}") for word in words]
-    induction = Induction(examples, InductionSettings(repeated_targets=True, factoring=True))
+    examples += [
+        Example(f"{word} twice", f"{word.upper()} {word.upper()}") for word in words
+    ]
+    induction = Induction(
+        examples, InductionSettings(repeated_targets=True, factoring=True)
+    )
     log = [StepRecord.of_beginning(induction)]
     log += [
         StepRecord.of_step(number, step, 0.5)
@@ -79,7 +92,9 @@ def search_log() -> tuple[Path, list[StepRecord]]:
 
 
 def splits() -> Path:
-    examples = [Example("a " * number, f"f ( {number % 3} )") for number in range(1, 13)]
+    examples = [
+        Example("a " * number, f"f ( {number % 3} )") for number in range(1, 13)
+    ]
     parts = {
         "halves": Split(tuple(range(6)), tuple(range(6, 12))),
         "thirds": Split((0, 3), (1, 4), (2, 5)),
@@ -91,11 +106,15 @@ def splits() -> Path:
 def results() -> Path:
     for seed, accuracy in ((0, 0.43), (1, 0.45)):
         cell = Cell("geoquery-tmcd", "nqg", "mpnet", seed)
-        write_record(Path("results"), Record(cell, {"accuracy": accuracy}, "bert", "f", "d"))
+        write_record(
+            Path("results"), Record(cell, {"accuracy": accuracy}, "bert", "f", "d")
+        )
     return Path("results")
 
 
-@pytest.mark.parametrize(("name", "begin"), [("steps.png", b"\x89PNG"), ("steps.svg", b"<?xml")])
+@pytest.mark.parametrize(
+    ("name", "begin"), [("steps.png", b"\x89PNG"), ("steps.svg", b"<?xml")]
+)
 def test_the_name_of_the_picture_says_its_format(name: str, begin: bytes) -> None:
     done = typed("plot", str(training(STEPS)), "-o", name)
     assert done.stderr == f"wrote {name}\n"
@@ -110,7 +129,9 @@ def test_the_same_file_is_the_same_picture(make: object) -> None:
     assert svg(drawing(path)) == svg(drawing(path))
 
 
-def test_a_training_has_a_panel_of_accuracy_only_where_dev_examples_were_tried() -> None:
+def test_a_training_has_a_panel_of_accuracy_only_where_dev_examples_were_tried() -> (
+    None
+):
     assert svg(drawing(training(STEPS))).count('id="axes_') == 2
     assert svg(drawing(training(STEPS[:1]))).count('id="axes_') == 1
 
@@ -118,8 +139,9 @@ def test_a_training_has_a_panel_of_accuracy_only_where_dev_examples_were_tried()
 def test_a_model_folder_draws_its_training() -> None:
     Path("model").mkdir()
     training(STEPS).rename("model/training.jsonl")
-    assert "3 steps, loss 0.5000 in the last; at best 75.0% of the dev examples right" in svg(
-        drawing(Path("model"))
+    assert (
+        "3 steps, loss 0.5000 in the last; at best 75.0% of the dev examples right"
+        in svg(drawing(Path("model")))
     )
 
 
@@ -148,10 +170,14 @@ def test_splits_have_a_panel_for_every_measure_and_the_lengths_of_every_split() 
     for name in ("halves", "thirds"):
         assert f"{name}: source length, share of examples" in text
         assert f"{name}: target length, share of examples" in text
-    assert text.count(">dev<") == 2  # in the legends of the one split that has a dev part
+    assert (
+        text.count(">dev<") == 2
+    )  # in the legends of the one split that has a dev part
 
 
-def test_an_evaluation_has_a_bar_for_every_system_and_names_the_causes_that_there_are() -> None:
+def test_an_evaluation_has_a_bar_for_every_system_and_names_the_causes_that_there_are() -> (
+    None
+):
     text = svg(drawing(written("evaluation.json", EVALUATION)))
     for label in ("grammar (3)", "t5 (2)"):
         assert f">{label}<" in text
@@ -163,7 +189,9 @@ def test_an_evaluation_has_a_bar_for_every_system_and_names_the_causes_that_ther
 
 
 def test_an_evaluation_with_confidence_shows_how_often_answers_are_right() -> None:
-    text = svg(drawing(written("evaluation.json", EVALUATION | {"reliability": RELIABILITY})))
+    text = svg(
+        drawing(written("evaluation.json", EVALUATION | {"reliability": RELIABILITY}))
+    )
     assert ">confidence<" in text
     assert ">60<" in text
     assert text.count('id="axes_') == 2
@@ -194,9 +222,12 @@ def test_results_are_drawn_beside_the_papers() -> None:
         ("a.json", {"reliability": [3]}),
     ],
 )
-def test_another_file_is_refused_with_what_is_expected(name: str, value: object) -> None:
+def test_another_file_is_refused_with_what_is_expected(
+    name: str, value: object
+) -> None:
     with pytest.raises(
-        FormatError, match=r"a\.jsonl?: expected a model folder or its training\.jsonl, a log"
+        FormatError,
+        match=r"a\.jsonl?: expected a model folder or its training\.jsonl, a log",
     ):
         svg(drawing(written(name, value)))
 

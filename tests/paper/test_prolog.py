@@ -18,7 +18,8 @@ def facts(folder: Path, text: str) -> list[PrologFact]:
 
 def test_names_numbers_and_lists_become_values(tmp_path: Path) -> None:
     (fact,) = facts(
-        tmp_path, "river('red fork', 17.558e+6,-85 , 2.5, plain, ['new mexico','texas'],[])."
+        tmp_path,
+        "river('red fork', 17.558e+6,-85 , 2.5, plain, ['new mexico','texas'],[]).",
     )
     assert fact.predicate == "river"
     assert fact.arguments == (
@@ -40,14 +41,18 @@ def test_a_fact_knows_its_line(tmp_path: Path) -> None:
         (5, "c"),
         (6, "d"),
     ]
-    assert facts(tmp_path, text)[2] == PrologFact(Place(tmp_path / "facts", 6), "d", ("x'y",))
+    assert facts(tmp_path, text)[2] == PrologFact(
+        Place(tmp_path / "facts", 6), "d", ("x'y",)
+    )
 
 
 def test_a_comment_inside_a_name_is_part_of_the_name(tmp_path: Path) -> None:
     assert facts(tmp_path, "a('50% /* half */').")[0].arguments == ("50% /* half */",)
 
 
-@pytest.mark.parametrize("text", ["", "\n\n", "/* nothing but\n a comment */", "% nothing"])
+@pytest.mark.parametrize(
+    "text", ["", "\n\n", "/* nothing but\n a comment */", "% nothing"]
+)
 def test_a_file_without_facts_has_none(tmp_path: Path, text: str) -> None:
     assert facts(tmp_path, text) == []
 
@@ -65,7 +70,10 @@ def test_a_file_without_facts_has_none(tmp_path: Path, text: str) -> None:
         ("a([[x]]).", "facts:1: found '[', expected a name"),
         ("a(1e999).", "facts:1: found '1e999', expected a number that fits a float"),
         ("a(1).\n/* never closed", "facts:2: found '/*', expected the name of a fact"),
-        ("a('never closed).", "facts:1: found ''', expected a name, a number or a list"),
+        (
+            "a('never closed).",
+            "facts:1: found ''', expected a name, a number or a list",
+        ),
         (":- dynamic(a).", "facts:1: found ':', expected the name of a fact"),
         ("a(X).", "facts:1: found 'X', expected a name, a number or a list"),
     ],

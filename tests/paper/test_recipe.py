@@ -10,7 +10,13 @@ from nqg.induction.corpus import underivable
 from nqg.induction.settings import InductionSettings
 from nqg.model.settings import TrainingSettings
 from nqg.paper.datasets import CATALOGUE
-from nqg.paper.recipe import PaperFigures, SystemName, SystemPlan, read_recipe, recipe_names
+from nqg.paper.recipe import (
+    PaperFigures,
+    SystemName,
+    SystemPlan,
+    read_recipe,
+    recipe_names,
+)
 from nqg.paper.systems import induced
 from nqg.seq2seq.settings import AugmentationSettings
 
@@ -38,7 +44,11 @@ def test_every_recipe_is_of_a_known_dataset_and_split(name: str) -> None:
 
 def test_the_paper_is_quoted_as_printed() -> None:
     tmcd = read_recipe("geoquery-tmcd").paper
-    assert (tmcd.accuracy["NQG"], tmcd.accuracy["T5-Base"], tmcd.accuracy["NQG-T5-Base"]) == (
+    assert (
+        tmcd.accuracy["NQG"],
+        tmcd.accuracy["T5-Base"],
+        tmcd.accuracy["NQG-T5-Base"],
+    ) == (
         41.1,
         54.3,
         56.6,
@@ -132,7 +142,10 @@ def test_a_missing_file_is_named() -> None:
     ("text", "complaint"),
     [
         ("dataset = ", r"mine\.toml: not valid TOML"),
-        ('split = "length"\n', "the key 'dataset' of the recipe is missing; expected a string"),
+        (
+            'split = "length"\n',
+            "the key 'dataset' of the recipe is missing; expected a string",
+        ),
         (LEAST + 'speed = "high"\n', "no key of the recipe 'speed'"),
         (
             LEAST + 'metric = "bleu"\n',
@@ -143,10 +156,16 @@ def test_a_missing_file_is_named() -> None:
             "expected one of nqg, typed, inferred, syntactic-attention, .*, gated as entry 0 of 'systems'",
         ),
         (LEAST + "systems = []\n", "'systems' names none; expected at least one"),
-        (LEAST + "random_train_size = 0\n", "'random_train_size' is 0; expected at least 1"),
+        (
+            LEAST + "random_train_size = 0\n",
+            "'random_train_size' is 0; expected at least 1",
+        ),
         (LEAST + "random_train_size = true\n", "found True"),
         (LEAST + "nqg = 3\n", "expected a table as 'nqg' of the recipe, found 3"),
-        (LEAST + "[nqg]\nencoder = 3\n", r"expected a string as 'weights' of \[nqg\], found 3"),
+        (
+            LEAST + "[nqg]\nencoder = 3\n",
+            r"expected a string as 'weights' of \[nqg\], found 3",
+        ),
         (
             LEAST + '[paper.accuracy]\nNQG = "high"\n',
             r"expected a number as 'NQG' of \[accuracy\], found 'high'",
@@ -176,29 +195,38 @@ def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
         read_recipe(str(path))
 
 
-def test_a_fingerprint_changes_with_what_the_system_depends_on_and_with_nothing_else() -> None:
+def test_a_fingerprint_changes_with_what_the_system_depends_on_and_with_nothing_else() -> (
+    None
+):
     recipe = read_recipe("geoquery-tmcd")
     slower = replace(
         recipe,
-        seq2seq=replace(recipe.seq2seq, training={"steps": 9}, others={"flan": {"steps": 8}}),
+        seq2seq=replace(
+            recipe.seq2seq, training={"steps": 9}, others={"flan": {"steps": 8}}
+        ),
     )
     assert slower.fingerprint("nqg", "x") == recipe.fingerprint("nqg", "x")
     assert slower.fingerprint("seq2seq", "x") != recipe.fingerprint("seq2seq", "x")
     assert slower.fingerprint("hybrid", "x+y") != recipe.fingerprint("hybrid", "x+y")
     assert slower.fingerprint("seq2seq", "x") != slower.fingerprint("seq2seq", "flan")
     assert slower.fingerprint("hybrid", "flan+y") == slower.fingerprint("hybrid", "x+y")
-    assert replace(recipe, name="other").fingerprint("nqg", "x") == recipe.fingerprint("nqg", "x")
+    assert replace(recipe, name="other").fingerprint("nqg", "x") == recipe.fingerprint(
+        "nqg", "x"
+    )
     tried = replace(recipe, trials=True)
     assert tried.fingerprint("nqg", "x") != recipe.fingerprint("nqg", "x")
     assert tried.fingerprint("augmented", "x") != recipe.fingerprint("augmented", "x")
     assert tried.fingerprint("seq2seq", "x") == recipe.fingerprint("seq2seq", "x")
 
 
-def test_other_weights_may_have_settings_of_their_own(written: Callable[[str], str]) -> None:
+def test_other_weights_may_have_settings_of_their_own(
+    written: Callable[[str], str],
+) -> None:
     text = LEAST + "[nqg]\nsteps = 9\nclip = 2.0\n[nqg.other.tiny]\nsteps = 3\n"
     plan = read_recipe(written(text)).nqg
     usual, tiny = (
-        plan.settings(TrainingSettings, weights, 1, "[nqg]") for weights in ("bert", "models/tiny")
+        plan.settings(TrainingSettings, weights, 1, "[nqg]")
+        for weights in ("bert", "models/tiny")
     )
     assert (usual.steps, usual.clip, usual.seed) == (9, 2.0, 1)
     assert (tiny.steps, tiny.clip) == (3, 2.0)
@@ -209,6 +237,8 @@ def test_trials_find_the_rule_that_the_papers_settings_miss() -> None:
     train = [example for example in short if "around right" not in example.source]
     held_out = [example for example in short if "around right" in example.source]
     assert len(held_out) == 5
-    assert not underivable(induced(read_recipe("scan-around-right"), train, None), held_out)
+    assert not underivable(
+        induced(read_recipe("scan-around-right"), train, None), held_out
+    )
     papers = induced(read_recipe("scan-around-right", ["trials=false"]), train, None)
     assert len(underivable(papers, held_out)) == 5

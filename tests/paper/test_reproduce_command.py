@@ -17,7 +17,8 @@ runner = CliRunner()
 def right(task: SystemTask) -> RunResult:
     """A system that looks its answers up in the test set."""
     answers = tuple(
-        Answer(example.source, example.target, 1.0, "grammar") for example in task.data.test
+        Answer(example.source, example.target, 1.0, "grammar")
+        for example in task.data.test
     )
     return RunResult(
         answers,
@@ -44,13 +45,17 @@ def test_a_recipe_is_run_and_its_figures_stand_beside_the_papers(results: Path) 
     assert "paper: T5-Base" in done.stdout
     assert "14.4" in done.stdout
     written = [record.cell.key for record in records(results)]
-    assert written == [("scan-length", "nqg-embedded-0"), ("scan-length", "nqg-embedded-1")]
+    assert written == [
+        ("scan-length", "nqg-embedded-0"),
+        ("scan-length", "nqg-embedded-1"),
+    ]
 
 
 def test_a_stand_in_is_said_to_be_one(results: Path) -> None:
     done = runner.invoke(app, ["reproduce", "scan-length", "--results", str(results)])
-    assert "nqg: embedded stands in for google/bert_uncased_L-2_H-128_A-2" in done.stderr.replace(
-        "\n", " "
+    assert (
+        "nqg: embedded stands in for google/bert_uncased_L-2_H-128_A-2"
+        in done.stderr.replace("\n", " ")
     )
 
 
@@ -91,7 +96,9 @@ def test_a_name_that_is_not_known_is_refused_with_the_nearest(
     assert complaint in str(done.exception)
 
 
-def test_a_setting_that_does_not_exist_is_refused_before_anything_is_run(tmp_path: Path) -> None:
+def test_a_setting_that_does_not_exist_is_refused_before_anything_is_run(
+    tmp_path: Path,
+) -> None:
     recipe = tmp_path / "mine.toml"
     recipe.write_text('dataset = "scan"\nsplit = "length"\n[nqg]\nsteeps = 3\n')
     done = runner.invoke(
@@ -116,7 +123,9 @@ def test_records_become_the_papers_tables(results: Path, tmp_path: Path) -> None
     assert files[1].read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_folder_without_records_is_an_error_with_the_next_step(tmp_path: Path) -> None:
+def test_a_folder_without_records_is_an_error_with_the_next_step(
+    tmp_path: Path,
+) -> None:
     done = runner.invoke(app, ["report", str(tmp_path)])
     assert isinstance(done.exception, NqgError)
     assert "writes records there" in str(done.exception)

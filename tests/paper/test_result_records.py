@@ -8,7 +8,14 @@ import pytest
 
 from nqg.errors import FormatError, NqgError
 from nqg.paper.recipe import read_recipe
-from nqg.paper.records import RECORDS_FILE, Cell, Record, find_record, records, write_record
+from nqg.paper.records import (
+    RECORDS_FILE,
+    Cell,
+    Record,
+    find_record,
+    records,
+    write_record,
+)
 
 RECIPE = read_recipe("geoquery-tmcd")
 RECORD = Record(
@@ -32,11 +39,19 @@ def test_a_record_survives_a_round_trip(tmp_path: Path) -> None:
 def test_records_stand_in_the_order_of_their_keys_and_a_later_one_takes_the_place_of_an_earlier(
     tmp_path: Path,
 ) -> None:
-    cells = [RECORD.cell, replace(RECORD.cell, seed=0), replace(RECORD.cell, recipe="a")]
+    cells = [
+        RECORD.cell,
+        replace(RECORD.cell, seed=0),
+        replace(RECORD.cell, recipe="a"),
+    ]
     for cell in cells:
         write_record(tmp_path, replace(RECORD, cell=cell))
     write_record(tmp_path, replace(RECORD, data="other"))
-    assert [record.cell for record in records(tmp_path)] == [cells[2], cells[1], cells[0]]
+    assert [record.cell for record in records(tmp_path)] == [
+        cells[2],
+        cells[1],
+        cells[0],
+    ]
     assert [record.data for record in records(tmp_path)] == ["abc", "abc", "other"]
 
 
@@ -49,12 +64,16 @@ def test_records_that_are_written_at_the_same_time_are_all_kept(tmp_path: Path) 
 
 def test_weights_that_the_recipe_does_not_name_are_a_stand_in() -> None:
     assert RECORD.is_stand_in
-    assert not replace(RECORD, cell=replace(RECORD.cell, weights="bert-base-uncased")).is_stand_in
+    assert not replace(
+        RECORD, cell=replace(RECORD.cell, weights="bert-base-uncased")
+    ).is_stand_in
 
 
 def test_a_record_is_no_longer_of_a_recipe_that_changed() -> None:
     assert RECORD.is_of(RECIPE)
-    assert not RECORD.is_of(replace(RECIPE, nqg=replace(RECIPE.nqg, training={"steps": 1})))
+    assert not RECORD.is_of(
+        replace(RECIPE, nqg=replace(RECIPE.nqg, training={"steps": 1}))
+    )
 
 
 def test_a_file_that_is_not_there_is_named_with_the_next_step(tmp_path: Path) -> None:
@@ -89,7 +108,9 @@ def test_a_record_without_a_key_is_refused(tmp_path: Path) -> None:
         list(records(tmp_path))
 
 
-@pytest.mark.parametrize("raw", [b"{", b"[1]", b"\xff"], ids=["cut short", "a list", "no text"])
+@pytest.mark.parametrize(
+    "raw", [b"{", b"[1]", b"\xff"], ids=["cut short", "a list", "no text"]
+)
 def test_what_is_no_record_is_refused(tmp_path: Path, raw: bytes) -> None:
     (tmp_path / RECORDS_FILE).write_bytes(raw)
     with pytest.raises(FormatError, match=r"records\.jsonl:1"):
@@ -104,4 +125,6 @@ def test_every_published_record_is_of_its_recipe_as_it_is_today() -> None:
         if not record.is_of(read_recipe(name, changes)):
             stale.append(record.cell)
     # Its recipe was changed after this one run, which no table shows.
-    assert stale == [Cell("scan-around-right,trials=false", "augmented", "flan-t5-small", 0)]
+    assert stale == [
+        Cell("scan-around-right,trials=false", "augmented", "flan-t5-small", 0)
+    ]

@@ -29,7 +29,8 @@ from nqg.sql.schema import Schema, Table
 
 RECIPE = read_recipe("geoquery-tmcd")
 TRAIN = tuple(
-    Example(f"how big is m{number}", f"answer ( size_{number} ( m0 ) )") for number in range(8)
+    Example(f"how big is m{number}", f"answer ( size_{number} ( m0 ) )")
+    for number in range(8)
 )
 TEST = (Example("a", "A"), Example("b", "B"), Example("c", "C"), Example("d", "D"))
 DATA = RecipeData(RECIPE, TRAIN, TEST, {"divergence": 0.19}, {"exact": ExactJudge()})
@@ -49,13 +50,17 @@ class Memory:
         (folder / "state").write_text("half a training")
         task.run.progress("training", 1, 2)
         if data is DATA:
-            answers = [Answer("x", target, chance, self.by) for target, chance in self.known]
+            answers = [
+                Answer("x", target, chance, self.by) for target, chance in self.known
+            ]
         else:
             answers = [
                 Answer("x", each.target if self.by == "fallback" else "X", 0.5, self.by)
                 for each in data.test
             ]
-        return RunResult(tuple(answers), {"rules": 7.0}, {"steps": 2}, {"training": 1.0})
+        return RunResult(
+            tuple(answers), {"rules": 7.0}, {"steps": 2}, {"training": 1.0}
+        )
 
 
 GRAMMAR = (SURE_AND_RIGHT, UNSURE_AND_WRONG, SILENT, SILENT)
@@ -64,7 +69,10 @@ FALLBACK = (("A", None), ("B", None), ("C", None), ("X", None))
 
 @pytest.fixture
 def systems() -> dict[str, Memory]:
-    return {"nqg": Memory("grammar", *GRAMMAR), "seq2seq": Memory("fallback", *FALLBACK)}
+    return {
+        "nqg": Memory("grammar", *GRAMMAR),
+        "seq2seq": Memory("fallback", *FALLBACK),
+    }
 
 
 @pytest.fixture
@@ -78,7 +86,11 @@ def test_the_hybrid_takes_the_grammars_answer_where_there_is_one(
     made: Callable[[RecipeData], Runner],
 ) -> None:
     nqg, seq2seq, hybrid = made(DATA).records(("nqg", "seq2seq", "hybrid"), [0])
-    assert (nqg.figures["accuracy"], nqg.figures["coverage"], nqg.figures["precision"]) == (
+    assert (
+        nqg.figures["accuracy"],
+        nqg.figures["coverage"],
+        nqg.figures["precision"],
+    ) == (
         0.25,
         0.5,
         0.5,
@@ -103,21 +115,25 @@ def test_other_ways_to_answer_are_judged_beside_the_papers(
 ) -> None:
     runner = made(DATA)
     more = tuple(
-        Answer(example.source, example.target, 0.5, "grammar") for example in DATA.test[:3]
+        Answer(example.source, example.target, 0.5, "grammar")
+        for example in DATA.test[:3]
     )
     nqg = systems["nqg"].run
 
     def with_others(task: SystemTask) -> RunResult:
         return replace(nqg(task), others={"best_legal": (*more, Answer("d"))})
 
-    (record,) = replace(runner, runs={**runner.runs, "nqg": with_others}).records(("nqg",), [0])
+    (record,) = replace(runner, runs={**runner.runs, "nqg": with_others}).records(
+        ("nqg",), [0]
+    )
     assert [record.figures[name] for name in ("accuracy", "coverage", "precision")] == [
         0.25,
         0.5,
         0.5,
     ]
     assert [
-        record.figures[f"best_legal_{name}"] for name in ("accuracy", "coverage", "precision")
+        record.figures[f"best_legal_{name}"]
+        for name in ("accuracy", "coverage", "precision")
     ] == [0.75, 0.75, 1]
 
 
@@ -125,7 +141,9 @@ def test_a_hybrid_joins_every_way_in_which_its_fallback_was_decoded(
     made: Callable[[RecipeData], Runner], systems: dict[str, Memory]
 ) -> None:
     runner, seq2seq = made(DATA), systems["seq2seq"].run
-    legal = tuple(Answer(example.source, example.target, 0.5, "fallback") for example in DATA.test)
+    legal = tuple(
+        Answer(example.source, example.target, 0.5, "fallback") for example in DATA.test
+    )
 
     def with_legal(task: SystemTask) -> RunResult:
         return replace(seq2seq(task), others={LEGAL: legal})
@@ -148,13 +166,17 @@ def test_sql_of_the_grammar_that_its_database_cannot_run_is_left_to_the_fallback
     data = replace(DATA, test=test, schemas={"geo": schema})
     cells = [made(data).cell(system, 0) for system in ("nqg", "seq2seq")]
     for cell, targets in zip(
-        cells, (["select name from city", "select capital from city"], ["?", "!"]), strict=True
+        cells,
+        (["select name from city", "select capital from city"], ["?", "!"]),
+        strict=True,
     ):
         answers = [
             Answer(each.source, target, 1.0, cell.system)
             for each, target in zip(test, targets, strict=True)
         ]
-        write_answers(tmp_path / ".replies" / cell.recipe / f"{cell.stem}.jsonl", test, answers)
+        write_answers(
+            tmp_path / ".replies" / cell.recipe / f"{cell.stem}.jsonl", test, answers
+        )
         (parts,) = made(DATA).records((cell.system,), [1])
         write_record(tmp_path, replace(parts, cell=cell, data=data.fingerprint))
     (hybrid,) = made(data).records(("hybrid",), [0])
@@ -205,11 +227,15 @@ def test_another_recipe_or_other_data_is_run_again(
     list(made(DATA).records(("nqg",), [0]))
     longer = replace(RECIPE, nqg=replace(RECIPE.nqg, training={"steps": 9}))
     assert (
-        made(replace(DATA, recipe=longer)).finished(Cell("geoquery-tmcd", "nqg", "embedded", 0))
+        made(replace(DATA, recipe=longer)).finished(
+            Cell("geoquery-tmcd", "nqg", "embedded", 0)
+        )
         is None
     )
     assert (
-        made(replace(DATA, train=TRAIN[1:])).finished(Cell("geoquery-tmcd", "nqg", "embedded", 0))
+        made(replace(DATA, train=TRAIN[1:])).finished(
+            Cell("geoquery-tmcd", "nqg", "embedded", 0)
+        )
         is None
     )
     assert made(DATA).finished(Cell("geoquery-tmcd", "nqg", "embedded", 0)) is not None
@@ -257,7 +283,8 @@ def test_progress_is_told_with_its_cell(made: Callable[[RecipeData], Runner]) ->
 def test_answers_survive_a_round_trip(tmp_path: Path) -> None:
     known = zip(DATA.test, GRAMMAR, strict=True)
     answers = tuple(
-        Answer(each.source, target, chance, "grammar", "why") for each, (target, chance) in known
+        Answer(each.source, target, chance, "grammar", "why")
+        for each, (target, chance) in known
     )
     write_answers(tmp_path / "r.jsonl", DATA.test, answers)
     assert read_answers(tmp_path / "r.jsonl", DATA.test) == answers
@@ -272,7 +299,9 @@ def test_answers_survive_a_round_trip(tmp_path: Path) -> None:
         ('{"source": "z"}\n' * 4, r"r\.jsonl:1: expected an answer to 'a'"),
     ],
 )
-def test_answers_to_other_sentences_are_refused(tmp_path: Path, text: str, complaint: str) -> None:
+def test_answers_to_other_sentences_are_refused(
+    tmp_path: Path, text: str, complaint: str
+) -> None:
     (tmp_path / "r.jsonl").write_text(text)
     with pytest.raises(FormatError, match=complaint):
         read_answers(tmp_path / "r.jsonl", DATA.test)

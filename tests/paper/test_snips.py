@@ -17,7 +17,9 @@ def written(path: Path, value: object) -> Path:
     return path
 
 
-def test_an_utterance_becomes_an_intent_with_its_slots_in_their_order(tmp_path: Path) -> None:
+def test_an_utterance_becomes_an_intent_with_its_slots_in_their_order(
+    tmp_path: Path,
+) -> None:
     chunks = [
         {"text": "Play "},
         {"text": 'the "best" ', "entity": "sort"},
@@ -57,8 +59,13 @@ def test_another_shape_is_refused(tmp_path: Path, value: object, message: str) -
 
 def test_no_value_of_snips_is_missing_from_its_utterance(real_data: Path) -> None:
     for intent in ("PlayMusic", "GetWeather"):
-        paths = [real_data / "snips" / f"{part}_{intent}.json" for part in ("train", "validate")]
+        paths = [
+            real_data / "snips" / f"{part}_{intent}.json"
+            for part in ("train", "validate")
+        ]
         examples = load_snips(*paths)
         assert len(examples) == 400
         for example in examples:
-            assert all(value in example.source for value in example.target.split('"')[1::2])
+            assert all(
+                value in example.source for value in example.target.split('"')[1::2]
+            )

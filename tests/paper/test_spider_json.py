@@ -28,9 +28,18 @@ def test_entries_come_in_order_and_other_keys_are_passed_over(path: Path) -> Non
             '[{"db_id": "a"},\n {"db_id" "b"}]',
             r"dev\.json:2: not valid JSON: Expecting ':' delimiter \(column 11\)",
         ),
-        ('{"db_id": "a"}', r"dev\.json: expected a list as the contents, found \{'db_id': 'a'\}"),
-        ('["b"]', r"dev\.json: expected an object as entry 0 \(counted from 0\), found 'b'"),
-        ('[{"db_id": "a", "db_id": "b"}]', r"dev\.json:1: the key 'db_id' stands twice"),
+        (
+            '{"db_id": "a"}',
+            r"dev\.json: expected a list as the contents, found \{'db_id': 'a'\}",
+        ),
+        (
+            '["b"]',
+            r"dev\.json: expected an object as entry 0 \(counted from 0\), found 'b'",
+        ),
+        (
+            '[{"db_id": "a", "db_id": "b"}]',
+            r"dev\.json:1: the key 'db_id' stands twice",
+        ),
     ],
 )
 def test_files_that_are_not_a_list_of_objects_are_refused(
@@ -53,8 +62,14 @@ def test_a_missing_file_is_named(path: Path) -> None:
             {"question": "how?", "query": "select a"},
             "the key 'db_id' of entry 1 (counted from 0) is missing",
         ),
-        ({}, "the key 'db_id' of entry 1 (counted from 0) is missing; expected a string"),
-        (ENTRY | {"db_id": 7}, "expected a string as 'db_id' of entry 1 (counted from 0), found 7"),
+        (
+            {},
+            "the key 'db_id' of entry 1 (counted from 0) is missing; expected a string",
+        ),
+        (
+            ENTRY | {"db_id": 7},
+            "expected a string as 'db_id' of entry 1 (counted from 0), found 7",
+        ),
         (
             ENTRY | {"db_id": None},
             "expected a string as 'db_id' of entry 1 (counted from 0), found None",

@@ -17,7 +17,12 @@ from nqg.data.example import Example
 from nqg.errors import FormatError
 from nqg.paper.datasets import load_dataset
 from nqg.paper.spider import database_of, nqg_target, read_schemas
-from nqg.paper.spider_match import COMPONENTS, Hardness, representative_columns, spider_match
+from nqg.paper.spider_match import (
+    COMPONENTS,
+    Hardness,
+    representative_columns,
+    spider_match,
+)
 from nqg.sql.schema import ForeignKey, Schema, Table
 from nqg.sql.tokens import as_sql
 from strategies import PET_SCHEMA, SQL_SCRAPS, QueryParts, query_parts
@@ -35,7 +40,9 @@ def test_all_published_verdicts_and_levels_are_reproduced(real_data: Path) -> No
         (pair["kind"], pair["predicted"], pair["gold"], verdict)
         for pair in published
         if (
-            verdict := spider_match(pair["predicted"], pair["gold"], schemas[pair["db_id"].lower()])
+            verdict := spider_match(
+                pair["predicted"], pair["gold"], schemas[pair["db_id"].lower()]
+            )
         )
         and (verdict.is_match, verdict.hardness) != (pair["match"], pair["hardness"])
     ]
@@ -43,16 +50,25 @@ def test_all_published_verdicts_and_levels_are_reproduced(real_data: Path) -> No
     assert not wrong
 
 
-def test_gold_matches_gold_on_all_of_ssp_which_its_splits_divide(real_data: Path) -> None:
+def test_gold_matches_gold_on_all_of_ssp_which_its_splits_divide(
+    real_data: Path,
+) -> None:
     ssp = load_dataset("spider-ssp", real_data)
     assert _levels(ssp.examples, real_data).total() == 4376
     for name in ("random", "template", "length", "tmcd"):
-        assert {*ssp.positions(name).train, *ssp.positions(name).test} == set(range(4376))
+        assert {*ssp.positions(name).train, *ssp.positions(name).test} == set(
+            range(4376)
+        )
 
 
 def test_gold_matches_gold_on_dev_with_the_known_levels(real_data: Path) -> None:
     _, dev = load_dataset("spider-xsp", real_data).split("standard")
-    assert _levels(dev, real_data) == {"easy": 248, "medium": 446, "hard": 174, "extra": 166}
+    assert _levels(dev, real_data) == {
+        "easy": 248,
+        "medium": 446,
+        "hard": 174,
+        "extra": 166,
+    }
 
 
 def _levels(examples: Sequence[Example], real_data: Path) -> Counter[str]:
@@ -61,7 +77,9 @@ def _levels(examples: Sequence[Example], real_data: Path) -> Counter[str]:
     levels: Counter[str] = Counter()
     for example in examples:
         schema = schemas[database_of(example.source)]
-        verdict = spider_match(as_sql(nqg_target(example.target)), example.target, schema)
+        verdict = spider_match(
+            as_sql(nqg_target(example.target)), example.target, schema
+        )
         assert verdict.is_match, example
         levels[verdict.hardness] += 1
     return levels
@@ -73,9 +91,14 @@ BASE = "select name from student"
 @pytest.mark.parametrize(
     ("predicted", "gold", "verdict"),
     [
-        pytest.param(f"{BASE} where age = 1", f"{BASE} where age = 'x'", True, id="values"),
         pytest.param(
-            f"{BASE} where age = stuid", f"{BASE} where age = 'x'", True, id="a column for a value"
+            f"{BASE} where age = 1", f"{BASE} where age = 'x'", True, id="values"
+        ),
+        pytest.param(
+            f"{BASE} where age = stuid",
+            f"{BASE} where age = 'x'",
+            True,
+            id="a column for a value",
         ),
         pytest.param(
             f"{BASE} where age = (select max(age) from student)",
@@ -96,7 +119,10 @@ BASE = "select name from student"
             id="distinct in a subquery",
         ),
         pytest.param(
-            "select count(*) from student", "select count(stuid) from student", False, id="star"
+            "select count(*) from student",
+            "select count(stuid) from student",
+            False,
+            id="star",
         ),
         pytest.param(
             f"{BASE} order by age limit 1",
@@ -104,7 +130,9 @@ BASE = "select name from student"
             True,
             id="the number of a limit",
         ),
-        pytest.param(f"{BASE} order by age limit 1", f"{BASE} order by age", False, id="a limit"),
+        pytest.param(
+            f"{BASE} order by age limit 1", f"{BASE} order by age", False, id="a limit"
+        ),
         pytest.param(f"{BASE} limit 1", BASE, False, id="a limit without an order"),
         pytest.param(
             f"{BASE} where age in (select age from student order by age limit 1)",
@@ -125,7 +153,9 @@ BASE = "select name from student"
             id="the order of an order",
         ),
         pytest.param(f"{BASE} order by", BASE, False, id="an empty order"),
-        pytest.param(f"{BASE} where age = 1 and", f"{BASE} where age = 1", False, id="a lone and"),
+        pytest.param(
+            f"{BASE} where age = 1 and", f"{BASE} where age = 1", False, id="a lone and"
+        ),
         pytest.param(
             f"{BASE} where age = 1 and name = 2 and",
             f"{BASE} where age = 1 and name = 2",
@@ -151,7 +181,10 @@ BASE = "select name from student"
             id="or for and",
         ),
         pytest.param(
-            f"{BASE} where not age = 1", BASE, False, id="a prediction that cannot be read"
+            f"{BASE} where not age = 1",
+            BASE,
+            False,
+            id="a prediction that cannot be read",
         ),
         pytest.param(
             f"{BASE} union select name from pets",
@@ -190,7 +223,10 @@ BASE = "select name from student"
             id="an or in a join",
         ),
         pytest.param(
-            "select * from student", "select * from", True, id="a gold query without tables"
+            "select * from student",
+            "select * from",
+            True,
+            id="a gold query without tables",
         ),
         pytest.param(
             f"{BASE} intersect select * from student",
@@ -252,7 +288,10 @@ def test_values_case_space_and_distinct_do_not_matter(
     ]
     changed = replace(parts, values=tuple(others))
     assert is_match(
-        str(changed).replace("select", "SELECT  DISTINCT", 1).replace("student", "STUDENT"), parts
+        str(changed)
+        .replace("select", "SELECT  DISTINCT", 1)
+        .replace("student", "STUDENT"),
+        parts,
     )
 
 
@@ -264,14 +303,18 @@ def test_what_is_selected_grouped_and_combined_does_matter(parts: QueryParts) ->
         replace(parts, tail=parts.tail + " intersect select age from student"), parts
     )
     more = replace(
-        parts, conditions=(*parts.conditions, "student.age > {}"), values=(*parts.values, "3")
+        parts,
+        conditions=(*parts.conditions, "student.age > {}"),
+        values=(*parts.values, "3"),
     )
     assert "where" in spider_match(str(more), str(parts), PET_SCHEMA).differing
 
 
 @given(SQL_SCRAPS | st.text(max_size=30))
 def test_whatever_is_predicted_gets_a_verdict(scraps: str) -> None:
-    verdict = spider_match(scraps, "select age from student where name = 'x'", PET_SCHEMA)
+    verdict = spider_match(
+        scraps, "select age from student where name = 'x'", PET_SCHEMA
+    )
     assert not (verdict.is_match and verdict.reason)
     assert verdict.hardness is Hardness.EASY
 
@@ -295,10 +338,26 @@ def test_no_query_is_wrong_and_says_why(predicted: str | None) -> None:
             f"{BASE} where age = 1 and age = 1",
             ["connectors", "keywords"],
         ),
-        (f"{BASE} group by age having age > 1", f"{BASE} group by age having age < 1", ["group"]),
-        (f"{BASE} order by age asc", f"{BASE} order by age desc", ["order", "keywords"]),
-        (f"{BASE} union {BASE}", f"{BASE} union select age from student", ["set operators"]),
-        (f"{BASE} union {BASE}", f"{BASE} except {BASE}", ["set operators", "keywords"]),
+        (
+            f"{BASE} group by age having age > 1",
+            f"{BASE} group by age having age < 1",
+            ["group"],
+        ),
+        (
+            f"{BASE} order by age asc",
+            f"{BASE} order by age desc",
+            ["order", "keywords"],
+        ),
+        (
+            f"{BASE} union {BASE}",
+            f"{BASE} union select age from student",
+            ["set operators"],
+        ),
+        (
+            f"{BASE} union {BASE}",
+            f"{BASE} except {BASE}",
+            ["set operators", "keywords"],
+        ),
         (f"{BASE} join pets", BASE, ["tables"]),
     ],
 )
@@ -318,13 +377,18 @@ def test_the_components_that_differ_are_named(
         (f"{BASE} where age = 1 order by age limit 3", "hard"),
         (f"{BASE} where age in (select age from student)", "hard"),
         ("select max(name), max(age) from student group by age, stuid", "hard"),
-        ("select max(name), max(age) from student where name = 1 group by age", "extra"),
+        (
+            "select max(name), max(age) from student where name = 1 group by age",
+            "extra",
+        ),
         (f"{BASE} where age = 1 or age = 2 or name like 'x'", "extra"),
         (f"{BASE} where age not in (select age from student) union {BASE}", "extra"),
         (f"{BASE} where age not in 1 group by age having age not in 1", "medium"),
     ],
 )
-def test_hardness_counts_clauses_subqueries_and_repetitions(sql: str, level: str) -> None:
+def test_hardness_counts_clauses_subqueries_and_repetitions(
+    sql: str, level: str
+) -> None:
     assert spider_match(sql, sql, PET_SCHEMA).hardness == level
 
 

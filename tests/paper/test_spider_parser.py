@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 
 from nqg.errors import FormatError
-from nqg.paper.spider_parser import DEEPEST, Condition, Expression, Order, Query, Unit, parse_query
+from nqg.paper.spider_parser import (
+    DEEPEST,
+    Condition,
+    Expression,
+    Order,
+    Query,
+    Unit,
+    parse_query,
+)
 from strategies import PET_SCHEMA, SQL_SCRAPS, QueryParts, query_parts
 
 NAME, AGE = Unit("student.name"), Unit("student.age")
@@ -30,7 +38,9 @@ def test_a_query_has_all_its_parts() -> None:
     assert query.on == (
         Condition(Expression(Unit("student.stuid")), "=", (Unit("has_pet.stuid"),)),
     )
-    assert query.where == (Condition(Expression(AGE), "between", (3.0, '"x"'), is_negated=True),)
+    assert query.where == (
+        Condition(Expression(AGE), "between", (3.0, '"x"'), is_negated=True),
+    )
     assert query.group == (NAME, Unit("student.age", "count"))
     assert query.having == (Condition(Expression(Unit("*", "count")), ">", (2.0,)),)
     assert query.order == Order((Expression(AGE, "-", Unit("student.stuid")),), "desc")
@@ -45,10 +55,14 @@ def test_a_query_has_all_its_parts() -> None:
     ("sql", "same"),
     [
         pytest.param(
-            "select name age from student", "select name, age from student", id="a missing comma"
+            "select name age from student",
+            "select name, age from student",
+            id="a missing comma",
         ),
         pytest.param(
-            "select name, from student", "select name from student", id="a comma too many"
+            "select name, from student",
+            "select name from student",
+            id="a comma too many",
         ),
         pytest.param(
             "select count name from student",
@@ -66,13 +80,19 @@ def test_a_query_has_all_its_parts() -> None:
             id="brackets around everything",
         ),
         pytest.param(
-            "select name from student ) x", "select name from student", id="something left over"
+            "select name from student ) x",
+            "select name from student",
+            id="something left over",
         ),
         pytest.param(
-            "select name from student where", "select name from student", id="an empty where"
+            "select name from student where",
+            "select name from student",
+            id="an empty where",
         ),
         pytest.param(
-            "select name from student group by", "select name from student", id="an empty group"
+            "select name from student group by",
+            "select name from student",
+            id="an empty group",
         ),
         pytest.param(
             "select name from student limit 3 order by age",
@@ -130,15 +150,24 @@ def test_a_from_without_tables_has_none() -> None:
         ("", "expected 'select' at the start, found the end of the query"),
         ("delete from student", "expected 'select' at the start, found 'delete'"),
         ("select name", "expected 'from' behind 'select', found none"),
-        ("select name from students", "expected a table or its alias, found 'students'"),
+        (
+            "select name from students",
+            "expected a table or its alias, found 'students'",
+        ),
         ("select name from student s", "expected a table or its alias, found 's'"),
         ("select name from student , pets", "expected a table or its alias, found ','"),
         ("select name from student inner join pets", "found 'inner'"),
-        ("select name from student as pets", "expected an alias that is no table, found 'as pets'"),
+        (
+            "select name from student as pets",
+            "expected an alias that is no table, found 'as pets'",
+        ),
         ("select name from student as", "expected an alias after 'as', found the end"),
         ("select weight from student", "expected a column, found 'weight'"),
         ("select t1.name from student", "expected a table or its alias, found 't1'"),
-        ("select student.weight from student", "expected a column, found 'student.weight'"),
+        (
+            "select student.weight from student",
+            "expected a column, found 'student.weight'",
+        ),
         ("select student.* from student", r"expected a column, found 'student\.'"),
         ("select count(*) as n from student", "found 'as'"),
         ("select max(age) - min(age) from student", "expected a column, found '-'"),
@@ -148,13 +177,22 @@ def test_a_from_without_tables_has_none() -> None:
             "select name from student where age",
             "expected a comparison after 'from student where age', found the end",
         ),
-        ("select name from student where age is null", "expected a column, found 'null'"),
-        ("select name from student where age in (1, 2)", r"expected '\)' after .*, found ','"),
+        (
+            "select name from student where age is null",
+            "expected a column, found 'null'",
+        ),
+        (
+            "select name from student where age in (1, 2)",
+            r"expected '\)' after .*, found ','",
+        ),
         (
             "select name from student where (age = 1 or age = 2)",
             r"expected '\)' after 'student where \( age', found '='",
         ),
-        ("select name from student where not age = 1", "expected a column, found 'not'"),
+        (
+            "select name from student where not age = 1",
+            "expected a column, found 'not'",
+        ),
         ("select name from student where age between 1", "expected 'and' after"),
         (
             "select name from student where age > (stuid)",
@@ -183,7 +221,10 @@ def test_a_from_without_tables_has_none() -> None:
             r"expected '\)' after .*, found 'union'",
         ),
         ("select name from ( select name from student", r"expected '\)' after"),
-        ("select name from student where age in (select age from student", r"expected '\)' after"),
+        (
+            "select name from student where age in (select age from student",
+            r"expected '\)' after",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_refused_with_a_reason(sql: str, complaint: str) -> None:
@@ -204,7 +245,9 @@ def test_nesting_has_a_bound_and_never_overflows_the_stack(depth: int) -> None:
         if depth <= DEEPEST:
             assert isinstance(read(sql), Query)
         else:
-            with pytest.raises(FormatError, match=f"at most {DEEPEST} queries inside each other"):
+            with pytest.raises(
+                FormatError, match=f"at most {DEEPEST} queries inside each other"
+            ):
                 read(sql)
 
 

@@ -27,7 +27,9 @@ def _written(folder: Path, *entries: object) -> Path:
 
 def test_names_are_in_lower_case_and_the_star_is_no_column(tmp_path: Path) -> None:
     assert read_schemas(_written(tmp_path, PETS)) == {
-        "pets_1": Schema("pets_1", (Table("student", ("stuid", "age")), Table("pets", ("petid",))))
+        "pets_1": Schema(
+            "pets_1", (Table("student", ("stuid", "age")), Table("pets", ("petid",)))
+        )
     }
 
 
@@ -67,7 +69,10 @@ def test_names_are_in_lower_case_and_the_star_is_no_column(tmp_path: Path) -> No
             r"expected \[an integer, an integer\] as entry 0 of .* found \[1, 2, 3\]",
         ),
         ({"foreign_keys": {}}, "expected a list as 'foreign_keys'"),
-        ({"column_names_original": "Age"}, "expected a list as 'column_names_original'"),
+        (
+            {"column_names_original": "Age"},
+            "expected a list as 'column_names_original'",
+        ),
     ],
 )
 def test_a_schema_that_makes_no_sense_is_refused(
@@ -78,20 +83,25 @@ def test_a_schema_that_makes_no_sense_is_refused(
 
 
 def test_foreign_keys_name_their_columns(tmp_path: Path) -> None:
-    schema = read_schemas(_written(tmp_path, {**PETS, "foreign_keys": [[3, 1]]}))["pets_1"]
+    schema = read_schemas(_written(tmp_path, {**PETS, "foreign_keys": [[3, 1]]}))[
+        "pets_1"
+    ]
     assert schema.foreign_keys == (ForeignKey("pets.petid", refers_to="student.stuid"),)
     assert schema.columns == ("student.stuid", "student.age", "pets.petid")
 
 
 def test_foreign_keys_must_be_told_even_if_there_are_none(tmp_path: Path) -> None:
     without = {key: value for key, value in PETS.items() if key != "foreign_keys"}
-    with pytest.raises(FormatError, match=r"the key 'foreign_keys' of entry 0 .* is missing"):
+    with pytest.raises(
+        FormatError, match=r"the key 'foreign_keys' of entry 0 .* is missing"
+    ):
         read_schemas(_written(tmp_path, without))
 
 
 def test_a_database_may_stand_there_once(tmp_path: Path) -> None:
     with pytest.raises(
-        FormatError, match=r"entry 1 .* expected a new database, found 'pets_1' for the second time"
+        FormatError,
+        match=r"entry 1 .* expected a new database, found 'pets_1' for the second time",
     ):
         read_schemas(_written(tmp_path, PETS, {**PETS, "db_id": "pets_1"}))
 
@@ -135,17 +145,20 @@ def test_a_sqlite_database_has_a_schema(tmp_path: Path) -> None:
 def test_what_is_not_a_database_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "geo.sqlite"
     with pytest.raises(
-        FormatError, match=r"geo\.sqlite: expected a SQLite database, found no such file"
+        FormatError,
+        match=r"geo\.sqlite: expected a SQLite database, found no such file",
     ):
         read_database(path)
     path.write_text("create table city (name)")
     with pytest.raises(
-        FormatError, match=r"geo\.sqlite: .* found a file that cannot be read as one: file is not a"
+        FormatError,
+        match=r"geo\.sqlite: .* found a file that cannot be read as one: file is not a",
     ):
         read_database(path)
     path.write_bytes(b"")
     with pytest.raises(
-        FormatError, match="expected a SQLite database with at least one table, found none"
+        FormatError,
+        match="expected a SQLite database with at least one table, found none",
     ):
         read_database(path)
 

@@ -13,7 +13,9 @@ from nqg.paper.spider_parser import is_string, spider_words
 @pytest.mark.parametrize(
     ("sql", "words"),
     [
-        pytest.param("SELECT T1.Name", "select|t1.name", id="lower case, dots inside words"),
+        pytest.param(
+            "SELECT T1.Name", "select|t1.name", id="lower case, dots inside words"
+        ),
         pytest.param("a>5", "a|>|5", id="larger needs no space"),
         pytest.param("a>= 5", "a|>=|5", id="an operator is put together"),
         pytest.param("a > = 5", "a|>=|5", id="even over a space"),
@@ -21,7 +23,9 @@ from nqg.paper.spider_parser import is_string, spider_words
         pytest.param("a>=5", "a|>|=5", id="the equals sign sticks to what follows"),
         pytest.param("a=5", "a=5", id="and to both sides"),
         pytest.param("a == 5", "a|==|5", id="two equals signs are another word"),
-        pytest.param("a <> 5", "a|<|>|5", id="unequal in the other spelling is two words"),
+        pytest.param(
+            "a <> 5", "a|<|>|5", id="unequal in the other spelling is two words"
+        ),
         pytest.param("a+b", "a+b", id="plus is not cut"),
         pytest.param("count(*)", "count|(|*|)", id="brackets and stars are"),
         pytest.param("a,b", "a|,|b", id="a comma is cut"),
@@ -45,9 +49,13 @@ from nqg.paper.spider_parser import is_string, spider_words
         pytest.param("a‐b−c", "a‐b−c", id="a hyphen and a minus sign are not"),
         pytest.param("t.a.”", "t.a|.|”", id="a dot at the end, a quote behind it"),
         pytest.param(
-            "t.a.\n)", "t.a.|)", id="a bracket on a line of its own does not end the text"
+            "t.a.\n)",
+            "t.a.|)",
+            id="a bracket on a line of its own does not end the text",
         ),
-        pytest.param("a,,b", "a|,|,b", id="the second of two commas sticks to what follows"),
+        pytest.param(
+            "a,,b", "a|,|,b", id="the second of two commas sticks to what follows"
+        ),
         pytest.param("a,,,b,,1", "a|,|,|,|b|,|,1", id="the third does not"),
         pytest.param("", "", id="nothing"),
     ],
@@ -64,13 +72,17 @@ def test_a_long_gap_after_a_dot_is_looked_at_once() -> None:
 
 
 def test_quotes_come_in_pairs() -> None:
-    with pytest.raises(FormatError, match="expected quotes in pairs, found an odd number"):
+    with pytest.raises(
+        FormatError, match="expected quotes in pairs, found an odd number"
+    ):
         spider_words('select a from t where x = "O\'Brien"')
 
 
 def test_only_a_whole_string_is_one() -> None:
     assert [
-        word for word in spider_words("x = 'a' and y='b' and z = 'c''d'") if is_string(word)
+        word
+        for word in spider_words("x = 'a' and y='b' and z = 'c''d'")
+        if is_string(word)
     ] == ['"a"']
 
 

@@ -23,9 +23,13 @@ from nqg.paper.systems import CANDIDATES, RUNS, RecipeData, legal_answers, nqg_a
 from nqg.seq2seq.seq2seq import Seq2seq
 from nqg.sql.schema import Schema, Table
 
-PUBLISHED = "select t2.capital from city as t1 join state as t2 on t1.state = t2.name limit 1"
+PUBLISHED = (
+    "select t2.capital from city as t1 join state as t2 on t1.state = t2.name limit 1"
+)
 SCHEMAS = {
-    "geo": Schema("geo", (Table("city", ("name", "state")), Table("state", ("name", "capital"))))
+    "geo": Schema(
+        "geo", (Table("city", ("name", "state")), Table("state", ("name", "capital")))
+    )
 }
 EXAMPLE = Example("geo: which capital?", PUBLISHED)
 
@@ -41,11 +45,14 @@ class Echo:
 
     def answers(self, sentences: Iterable[str]) -> list[Answer]:
         return [
-            Answer(each, target, 0.5) for each, target in zip(sentences, self.targets, strict=True)
+            Answer(each, target, 0.5)
+            for each, target in zip(sentences, self.targets, strict=True)
         ]
 
 
-DATA = RecipeData(read_recipe("spider-ssp-random"), (EXAMPLE,), (EXAMPLE,), {}, {}, SCHEMAS)
+DATA = RecipeData(
+    read_recipe("spider-ssp-random"), (EXAMPLE,), (EXAMPLE,), {}, {}, SCHEMAS
+)
 
 
 def answer(target: str) -> Answer:
@@ -58,20 +65,29 @@ def test_what_the_grammar_learns_comes_back_as_the_data_have_it() -> None:
     assert answer(learned.target).target == learned.target
 
 
-def test_sql_of_other_databases_is_an_abstention_but_aliases_are_not_looked_through() -> None:
+def test_sql_of_other_databases_is_an_abstention_but_aliases_are_not_looked_through() -> (
+    None
+):
     other_table = "select t1 . capital from city as t1 limit 1"
     assert answer(other_table).target == other_table
     unknown = answer("select t1 . mayor from city as t1 limit 1")
     assert (unknown.target, unknown.reason) == (None, ILLEGAL)
 
 
-def test_made_pairs_that_fit_their_database_come_among_training_examples_as_t5_reads_them() -> None:
+def test_made_pairs_that_fit_their_database_come_among_training_examples_as_t5_reads_them() -> (
+    None
+):
     (learned,) = DATA.for_grammar([EXAMPLE])
-    made = [learned, replace(learned, target=learned.target.replace("capital", "mayor"))]
+    made = [
+        learned,
+        replace(learned, target=learned.target.replace("capital", "mayor")),
+    ]
     assert list(map(DATA.is_fitting(), made)) == [True, False]
     real, other = DATA.among(made[:1], 0.5)
     assert real == DATA.for_seq2seq([EXAMPLE])[0]
-    assert other == replace(real, source=real.source.replace(EXAMPLE.source, learned.source))
+    assert other == replace(
+        real, source=real.source.replace(EXAMPLE.source, learned.source)
+    )
 
 
 # T5's
@@ -125,9 +141,14 @@ TARGETS = st.sampled_from([*FITTING, *UNFIT])
 def test_a_free_answer_stands_if_it_fits_or_no_candidate_does(
     drawn: list[tuple[str | None, list[str | None]]],
 ) -> None:
-    free = [answered(target, f"number {number}?") for number, (target, _) in enumerate(drawn)]
+    free = [
+        answered(target, f"number {number}?")
+        for number, (target, _) in enumerate(drawn)
+    ]
     own = {
-        answer.source: [replace(answer, target=target, probability=0.1) for target in candidates]
+        answer.source: [
+            replace(answer, target=target, probability=0.1) for target in candidates
+        ]
         for answer, (_, candidates) in zip(free, drawn, strict=True)
     }
     beam = Beam(own)
@@ -139,10 +160,14 @@ def test_a_free_answer_stands_if_it_fits_or_no_candidate_does(
             else [each for each in own[before.source] if each.target in FITTING]
         )
         assert answer == (fitting or [before])[0]
-    assert beam.asked == [answer.source for answer in free if answer.target not in FITTING]
+    assert beam.asked == [
+        answer.source for answer in free if answer.target not in FITTING
+    ]
 
 
-def test_a_tiny_t5_is_decoded_freely_and_under_the_schemas_of_its_questions(tmp_path: Path) -> None:
+def test_a_tiny_t5_is_decoded_freely_and_under_the_schemas_of_its_questions(
+    tmp_path: Path,
+) -> None:
     brief = SystemPlan(training={"steps": 2, "batch_size": 4})
     recipe = replace(read_recipe("spider-ssp-random"), seq2seq=brief)
     examples = (EXAMPLE, Example("geo: which cities?", "select name from city"))
@@ -153,8 +178,15 @@ def test_a_tiny_t5_is_decoded_freely_and_under_the_schemas_of_its_questions(tmp_
     assert "predicting legal targets" in record.seconds
 
 
-def test_every_query_of_spider_fits_but_one_whose_table_the_schema_lacks(real_data: Path) -> None:
+def test_every_query_of_spider_fits_but_one_whose_table_the_schema_lacks(
+    real_data: Path,
+) -> None:
     task = replace(DATA, schemas=load_spider_schemas(real_data))
-    is_fitting, examples = task.schema_check(), load_dataset("spider-xsp", real_data).examples
-    unfit = [each.id for each in examples if not is_fitting(Answer(each.source, each.target))]
+    is_fitting, examples = (
+        task.schema_check(),
+        load_dataset("spider-xsp", real_data).examples,
+    )
+    unfit = [
+        each.id for each in examples if not is_fitting(Answer(each.source, each.target))
+    ]
     assert (len(examples), unfit) == (8034, ["train-3153"])

@@ -67,7 +67,10 @@ class TestQueries:
             ("a join b", "join(a, b)"),
             ("a join b on a.x = b.y", "join(a, b, on(=(.(a, x), .(b, y))))"),
             ("a join b join c on x = y", "join(join(a, b), c, on(=(x, y)))"),
-            ("a join b on x = y join c on z = w", "join(join(a, b, on(=(x, y))), c, on(=(z, w)))"),
+            (
+                "a join b on x = y join c on z = w",
+                "join(join(a, b, on(=(x, y))), c, on(=(z, w)))",
+            ),
             ("a left outer join b on x = y", "left outer join(a, b, on(=(x, y)))"),
             ("a join b using (x , y)", "join(a, b, using(x, y))"),
             ("(a join b) join c", "join(join(a, b), c)"),
@@ -92,7 +95,10 @@ class TestQueries:
             ("all a", "select(a)"),
             ("random()", "select(random)"),
             ("cast(a as real) b", "select(as(cast(as(a, real)), b))"),
-            ("case when a > 1 then b else c end", "select(case(when(>(a, 1), b), else(c)))"),
+            (
+                "case when a > 1 then b else c end",
+                "select(case(when(>(a, 1), b), else(c)))",
+            ),
             ("case a when 1 then b end as d", "select(as(case(a, when(1, b)), d))"),
             ("case", "select(case)"),
         ],
@@ -102,19 +108,32 @@ class TestQueries:
 
     @pytest.mark.parametrize(
         ("text", "tree"),
-        [("limit 3 offset 2", ["limit(3)", "offset(2)"]), ("limit 2 , 3 ; ;", ["limit(2, 3)"])],
+        [
+            ("limit 3 offset 2", ["limit(3)", "offset(2)"]),
+            ("limit 2 , 3 ; ;", ["limit(2, 3)"]),
+        ],
     )
     def test_rows_are_skipped_in_two_ways(self, text: str, tree: list[str]) -> None:
-        assert [str(clause) for clause in sql_tree(f"select a {text}").children[1:]] == tree
+        assert [
+            str(clause) for clause in sql_tree(f"select a {text}").children[1:]
+        ] == tree
 
     def test_set_operations_group_from_the_left(self) -> None:
         tree = sql_tree("select a union select b except select c")
-        assert str(tree) == "except(union(select(select(a)), select(select(b))), select(select(c)))"
+        assert (
+            str(tree)
+            == "except(union(select(select(a)), select(select(b))), select(select(c)))"
+        )
         assert sql_tree("select a union all select b").label == "union all"
 
-    def test_keywords_and_functions_are_met_in_any_case_and_names_are_kept(self) -> None:
+    def test_keywords_and_functions_are_met_in_any_case_and_names_are_kept(
+        self,
+    ) -> None:
         tree = sql_tree("SELECT Max(Age) FROM Head ORDER BY Name DESC")
-        assert str(tree) == "select-from-order(select(max(Age)), from(Head), order(desc(Name)))"
+        assert (
+            str(tree)
+            == "select-from-order(select(max(Age)), from(Head), order(desc(Name)))"
+        )
 
     @given(sql_queries())
     def test_random_queries_have_the_tree_they_were_made_from(
@@ -149,7 +168,10 @@ class TestExpressions:
             ("a = any (select b)", "=(a, any(select(select(b))))"),
             ("not not a < b = c", "not(not(=(<(a, b), c)))"),
             ("exists (select b)", "exists(select(select(b)))"),
-            ("a = (select max(b) from c)", "=(a, select-from(select(max(b)), from(c)))"),
+            (
+                "a = (select max(b) from c)",
+                "=(a, select-from(select(max(b)), from(c)))",
+            ),
             ('"a"."b" = 1', '=(.("a", "b"), 1)'),
         ],
     )
@@ -174,8 +196,14 @@ class TestRefusals:
                 "select a from t where",
                 "expected a name after 'a from t where', found the end of the query",
             ),
-            ("select a from t group a", "expected 'by' after 'a from t group', found 'a'"),
-            ("select count(a from t", r"expected '\)' after 'select count \( a', found 'from'"),
+            (
+                "select a from t group a",
+                "expected 'by' after 'a from t group', found 'a'",
+            ),
+            (
+                "select count(a from t",
+                r"expected '\)' after 'select count \( a', found 'from'",
+            ),
             (
                 "select a from t )",
                 r"expected the end of the query after 'select a from t', found '\)'",
@@ -184,11 +212,19 @@ class TestRefusals:
                 "select a from t where a not 3",
                 "expected 'in', 'between' or 'like' after 't where a not', found '3'",
             ),
-            ("select t1.", "expected a word after 'select t1 .', found the end of the query"),
-            ("select a from t left b", "expected 'join' after 'a from t left', found 'b'"),
+            (
+                "select t1.",
+                "expected a word after 'select t1 .', found the end of the query",
+            ),
+            (
+                "select a from t left b",
+                "expected 'join' after 'a from t left', found 'b'",
+            ),
         ],
     )
-    def test_the_place_and_what_was_expected_are_named(self, text: str, complaint: str) -> None:
+    def test_the_place_and_what_was_expected_are_named(
+        self, text: str, complaint: str
+    ) -> None:
         with pytest.raises(FormatError, match=complaint):
             sql_tree(text)
 
@@ -234,11 +270,15 @@ class TestCompounds:
     ) -> None:
         text, tree = query
         children = sum(len(node.children) for node in tree.nodes())
-        grandchildren = sum(len(child.children) for node in tree.nodes() for child in node.children)
+        grandchildren = sum(
+            len(child.children) for node in tree.nodes() for child in node.children
+        )
         assert sql_compounds(text).total() == children + grandchildren
 
 
-def test_every_query_of_spider_has_a_tree_with_all_its_constants(real_data: Path) -> None:
+def test_every_query_of_spider_has_a_tree_with_all_its_constants(
+    real_data: Path,
+) -> None:
     entries = [
         *read_entries(SpiderEntry, real_data / "spider/train_spider.json"),
         *read_entries(SpiderEntry, real_data / "spider/dev.json"),

@@ -36,9 +36,23 @@ RESULTS = Results.collected(
             divergence=0.19,
         ),
         record(
-            "geoquery-tmcd", "seq2seq", "flan", 0, accuracy=0.5, divergence=0.19, unseen_atoms=0.0
+            "geoquery-tmcd",
+            "seq2seq",
+            "flan",
+            0,
+            accuracy=0.5,
+            divergence=0.19,
+            unseen_atoms=0.0,
         ),
-        record("scan-length", "nqg", "embedded", 0, accuracy=1.0, rules=20, train_examples=16990),
+        record(
+            "scan-length",
+            "nqg",
+            "embedded",
+            0,
+            accuracy=1.0,
+            rules=20,
+            train_examples=16990,
+        ),
     ]
 )
 
@@ -79,7 +93,9 @@ def test_the_column_of_mcd_is_the_mean_of_the_three_splits_where_all_were_run() 
     assert all(row[0].startswith("paper") for row in main.rows[2:])
 
 
-def test_decoding_under_schemas_has_rows_beside_free_decoding_where_it_was_run() -> None:
+def test_decoding_under_schemas_has_rows_beside_free_decoding_where_it_was_run() -> (
+    None
+):
     runs = [
         record(
             "spider-ssp-random",
@@ -123,10 +139,20 @@ def test_coverage_and_precision_stand_beside_the_papers() -> None:
 
 def test_another_way_to_decode_has_a_table_of_its_own() -> None:
     legal = record(
-        "geoquery-tmcd", "nqg", "mpnet", 2, best_legal_accuracy=0.5, best_legal_precision=None
+        "geoquery-tmcd",
+        "nqg",
+        "mpnet",
+        2,
+        best_legal_accuracy=0.5,
+        best_legal_precision=None,
     )
-    (found,) = (each for each in tables(Results.collected([legal])) if "legal" in each.title)
-    assert found.rows[:2] == (("NQG (mpnet) accuracy", "50.0"), ("paper: NQG accuracy", "41.1"))
+    (found,) = (
+        each for each in tables(Results.collected([legal])) if "legal" in each.title
+    )
+    assert found.rows[:2] == (
+        ("NQG (mpnet) accuracy", "50.0"),
+        ("paper: NQG accuracy", "41.1"),
+    )
     assert all(row[0].startswith("paper") for row in found.rows[2:])
     assert not any("legal" in each.title for each in tables(RESULTS))
 
@@ -151,7 +177,10 @@ def test_deviations_need_more_than_one_seed() -> None:
 def test_every_run_is_listed_with_its_command_and_machine() -> None:
     runs = next(each for each in tables(RESULTS) if each.number is None)
     rows = {row[0]: row[1:] for row in runs.rows}
-    assert rows["`geoquery-tmcd --systems nqg --encoder mpnet`"][:2] == ("2", "44.0 ± 1.4")
+    assert rows["`geoquery-tmcd --systems nqg --encoder mpnet`"][:2] == (
+        "2",
+        "44.0 ± 1.4",
+    )
     assert rows["`geoquery-tmcd --systems seq2seq --seq2seq flan`"][0] == "1"
     assert runs.heading == "Runs"
 
@@ -163,7 +192,9 @@ def test_an_undefined_figure_is_left_out_and_not_counted_as_zero() -> None:
             record("geoquery-tmcd", "nqg", "x", 1, precision=0.9),
         ]
     )
-    assert results.figure("geoquery-tmcd", Series("nqg", "x"), "precision") == spread([0.9])
+    assert results.figure("geoquery-tmcd", Series("nqg", "x"), "precision") == spread(
+        [0.9]
+    )
     assert len(results.of("geoquery-tmcd", Series("nqg", "x"))) == 2
     assert results.figure("geoquery-tmcd", Series("nqg", "y"), "precision") is None
 
@@ -174,7 +205,9 @@ def test_the_order_of_the_records_does_not_matter(shuffled: list[Record]) -> Non
 
 
 def test_text_in_a_table_cannot_break_out_of_it() -> None:
-    hostile = ResultTable(2, "<b>", ("a|b",), (("<script>alert(1)</script>",),), ("<i>",))
+    hostile = ResultTable(
+        2, "<b>", ("a|b",), (("<script>alert(1)</script>",),), ("<i>",)
+    )
     assert "a\\|b" in markdown([hostile])
 
 
@@ -186,13 +219,23 @@ def test_errors_are_shown_by_cause_beside_the_papers() -> None:
         "error_longer_target": 0.0,
     }
     runs = [
-        record("geoquery-tmcd", "seq2seq", "flan", seed, accuracy=0.5, errors=220 + seed, **causes)
+        record(
+            "geoquery-tmcd",
+            "seq2seq",
+            "flan",
+            seed,
+            accuracy=0.5,
+            errors=220 + seed,
+            **causes,
+        )
         for seed in (0, 2)
     ]
     found = next(each for each in tables(Results.collected(runs)) if each.number == 7)
     assert ("T5 (flan): errors", "221") in found.rows
     assert ("paper: T5-Base: errors", "201") in found.rows
-    trigrams = "% of them: the right symbol never followed the two before it in training"
+    trigrams = (
+        "% of them: the right symbol never followed the two before it in training"
+    )
     assert (f"T5 (flan): {trigrams}", "25.0 ± 0.0") in found.rows
     assert (f"paper: T5-Base: {trigrams}", "25.9") in found.rows
     assert not [each for each in tables(RESULTS) if each.number == 7]
@@ -203,6 +246,8 @@ def test_single_runs_are_shown_where_there_are_several() -> None:
 
 
 def test_systems_of_others_have_no_weights_in_their_command() -> None:
-    found = tables(Results.collected([record("scan-jump", "cgps", "scratch", 0, accuracy=0.9)]))
+    found = tables(
+        Results.collected([record("scan-jump", "cgps", "scratch", 0, accuracy=0.9)])
+    )
     assert ("CGPS (scratch)", "90.0") in found[0].rows
     assert found[-1].rows[0][0] == "`scan-jump --systems cgps`"

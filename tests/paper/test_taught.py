@@ -13,7 +13,10 @@ from nqg.seq2seq.settings import AugmentationSettings
 PLACES = {"cities": "city", "rivers": "river", "lakes": "lake", "mountains": "mountain"}
 TRAIN = (
     *(
-        Example(f"what {word} are in m0", f"answer ( intersection ( {kind} , loc_2 ( m0 ) ) )")
+        Example(
+            f"what {word} are in m0",
+            f"answer ( intersection ( {kind} , loc_2 ( m0 ) ) )",
+        )
         for word, kind in PLACES.items()
     ),
     *(
@@ -39,11 +42,15 @@ def test_a_taught_fallback_has_figures_of_its_samples_and_of_both_ways_to_decode
     plain, taught = runner.records(("seq2seq", "augmented"), [0])
     for record in (plain, taught):
         figures = record.figures
-        assert {"accuracy", "train_accuracy", "legal_accuracy", "legal_coverage"} <= {*figures}
+        assert {"accuracy", "train_accuracy", "legal_accuracy", "legal_coverage"} <= {
+            *figures
+        }
     assert 1 <= (taught.figures["samples"] or 0) <= 10
     assert taught.figures["sampled_programs"] in (0.0, 1.0)
     assert taught.settings["kept"] == 0.5
     assert "samples" not in plain.figures
     assert taught.is_of(RECIPE)
-    assert not taught.is_of(replace(RECIPE, augmentation=AugmentationSettings(samples=21)))
+    assert not taught.is_of(
+        replace(RECIPE, augmentation=AugmentationSettings(samples=21))
+    )
     assert plain.is_of(replace(RECIPE, augmentation=AugmentationSettings(samples=21)))

@@ -20,7 +20,9 @@ def test_a_stand_in_is_used_where_they_cannot_and_is_told_apart() -> None:
 
 
 def test_what_the_user_names_is_used_unseen(tmp_path: Path) -> None:
-    used = used_weights(RECIPE, str(tmp_path), "google/flan-t5-small", available=lambda name: False)
+    used = used_weights(
+        RECIPE, str(tmp_path), "google/flan-t5-small", available=lambda name: False
+    )
     assert used.path("nqg") == str(tmp_path)
     assert used.label("hybrid") == f"{tmp_path.name}+google/flan-t5-small"
 
@@ -36,12 +38,16 @@ def test_nobody_is_asked_for_weights_that_no_system_needs() -> None:
     assert asked == ["bert-base-uncased"]
 
 
-def test_embedded_weights_and_folders_is_available_without_a_network(tmp_path: Path) -> None:
+def test_embedded_weights_and_folders_is_available_without_a_network(
+    tmp_path: Path,
+) -> None:
     assert is_available("embedded")
     assert is_available(str(tmp_path))
 
 
-def test_a_hub_that_does_not_answer_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hub_that_does_not_answer_is_no_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     class Silent:
         def model_info(self, name: str, timeout: float) -> None:
             raise ConnectionError("no network")

@@ -13,7 +13,14 @@ from nqg.errors import FormatError, NqgError, SettingsError
 from nqg.inference.hybrid import Hybrid, TokenSystem
 from nqg.inference.parser import Parser
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
-from nqg.pipeline.events import Event, Notice, Stage, StageStarted, TrainReport, WorkDone
+from nqg.pipeline.events import (
+    Event,
+    Notice,
+    Stage,
+    StageStarted,
+    TrainReport,
+    WorkDone,
+)
 from nqg.seq2seq.settings import (
     AugmentationSettings,
     FineTuningSettings,
@@ -29,7 +36,9 @@ PAIRS = [
     for state in ("on", "off")
     for name in NAMES
 ]
-SMALL = ModelSettings(dimension=16, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2))
+SMALL = ModelSettings(
+    dimension=16, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2)
+)
 BRIEF = TrainSettings(
     model=SMALL,
     training=TrainingSettings(steps=4, batch_size=4),
@@ -45,7 +54,9 @@ def files(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_a_script_and_the_command_make_the_same_model_byte_for_byte(tmp_path: Path) -> None:
+def test_a_script_and_the_command_make_the_same_model_byte_for_byte(
+    tmp_path: Path,
+) -> None:
     starter = resources.files("nqg.data").joinpath("starter")
     for name in ("train.tsv", "nqg.toml"):
         (tmp_path / name).write_text(starter.joinpath(name).read_text())
@@ -73,10 +84,19 @@ def test_a_script_and_the_command_make_the_same_model_byte_for_byte(tmp_path: Pa
         PAIRS,
         [Example(*pair) for pair in PAIRS],
         [{"source": source, "target": target} for source, target in PAIRS],
-        [{"question": source, "query": target, "db": "home"} for source, target in PAIRS],
+        [
+            {"question": source, "query": target, "db": "home"}
+            for source, target in PAIRS
+        ],
         (list(pair) for pair in PAIRS),
     ],
-    ids=["pairs", "examples", "dictionaries", "rows of another dataset", "a generator of lists"],
+    ids=[
+        "pairs",
+        "examples",
+        "dictionaries",
+        "rows of another dataset",
+        "a generator of lists",
+    ],
 )
 def test_examples_come_from_whatever_holds_them(source: list[tuple[str, str]]) -> None:
     parser = nqg.train(source, settings=BRIEF, device="cpu")
@@ -90,7 +110,10 @@ def test_examples_come_from_whatever_holds_them(source: list[tuple[str, str]]) -
     ("source", "complaint"),
     [
         ([], "data: expected at least one example, found none"),
-        ([("walk", "W"), "run"], "data:2: expected an Example, a pair of strings, or a dictionary"),
+        (
+            [("walk", "W"), "run"],
+            "data:2: expected an Example, a pair of strings, or a dictionary",
+        ),
         (
             [{"source": "walk"}],
             "data:1: expected 'target' .or program, output, query, label., found source",
@@ -111,15 +134,24 @@ def test_progress_is_events_and_the_last_is_a_report() -> None:
     events: list[Event] = []
     nqg.train(PAIRS, settings=BRIEF, device="cpu", listener=events.append)
     stages = [event.stage for event in events if isinstance(event, StageStarted)]
-    assert stages == [Stage.TEXT, Stage.TYPES, Stage.GRAMMAR, Stage.PARSER, Stage.CONFIDENCE]
+    assert stages == [
+        Stage.TEXT,
+        Stage.TYPES,
+        Stage.GRAMMAR,
+        Stage.PARSER,
+        Stage.CONFIDENCE,
+    ]
     steps = [
         event
         for event in events
         if isinstance(event, WorkDone) and event.what.startswith("training")
     ]
-    assert [(step.done, step.total) for step in steps] == [(number, 4) for number in range(1, 5)]
+    assert [(step.done, step.total) for step in steps] == [
+        (number, 4) for number in range(1, 5)
+    ]
     assert any(
-        isinstance(event, Notice) and "induced from 10 examples" in event.text for event in events
+        isinstance(event, Notice) and "induced from 10 examples" in event.text
+        for event in events
     )
     report = events[-1]
     assert isinstance(report, TrainReport)
@@ -130,39 +162,58 @@ def test_a_grammar_that_is_given_is_not_searched_for() -> None:
     grammar = Grammar.parse("walk ### W\nNT_1 twice ### NT_1 NT_1")
     untyped = changed_settings(BRIEF, ["types.target_grammar=none"])
     parser = nqg.train(
-        [("walk twice", "W W"), ("walk", "W")], grammar=grammar, settings=untyped, device="cpu"
+        [("walk twice", "W W"), ("walk", "W")],
+        grammar=grammar,
+        settings=untyped,
+        device="cpu",
     )
     assert isinstance(parser, Parser)
     assert parser.model.grammar.rules == grammar.rules
     assert parser.parse("walk twice twice").target == "W W W W"
 
 
-def test_a_training_that_was_interrupted_continues_from_its_folder(tmp_path: Path) -> None:
+def test_a_training_that_was_interrupted_continues_from_its_folder(
+    tmp_path: Path,
+) -> None:
     def interrupt(event: Event) -> None:
-        if isinstance(event, WorkDone) and event.what.startswith("training") and event.done == 3:
+        if (
+            isinstance(event, WorkDone)
+            and event.what.startswith("training")
+            and event.done == 3
+        ):
             raise KeyboardInterrupt
 
     settings = changed_settings(BRIEF, ["run.save_every=1"])
     notes: list[str] = []
     with pytest.raises(KeyboardInterrupt):
         nqg.train(
-            PAIRS, settings=settings, run_folder=tmp_path / "run", device="cpu", listener=interrupt
+            PAIRS,
+            settings=settings,
+            run_folder=tmp_path / "run",
+            device="cpu",
+            listener=interrupt,
         )
     again = nqg.train(
         PAIRS,
         settings=settings,
         run_folder=tmp_path / "run",
         device="cpu",
-        listener=lambda event: notes.append(event.text) if isinstance(event, Notice) else None,
+        listener=lambda event: (
+            notes.append(event.text) if isinstance(event, Notice) else None
+        ),
     )
-    assert any(note.endswith("state.safetensors: continuing after step 3") for note in notes)
+    assert any(
+        note.endswith("state.safetensors: continuing after step 3") for note in notes
+    )
     nqg.train(PAIRS, settings=settings, device="cpu").save(tmp_path / "whole")
     again.save(tmp_path / "again")
     assert files(tmp_path / "again") == files(tmp_path / "whole")
 
 
 FINE_TUNING = FineTuningSettings(steps=3, batch_size=4)
-TINY_T5 = Seq2seqSettings(longest_target=8, embedded=SmallT5Settings(width=16, layers=1, heads=2))
+TINY_T5 = Seq2seqSettings(
+    longest_target=8, embedded=SmallT5Settings(width=16, layers=1, heads=2)
+)
 
 
 def test_one_call_trains_a_fallback_that_the_grammar_teaches_with_round_trips(
@@ -183,10 +234,18 @@ def test_one_call_trains_a_fallback_that_the_grammar_teaches_with_round_trips(
     )
     events: list[Event] = []
     hybrid = nqg.train(
-        train, settings=settings, seq2seq="embedded", device="cpu", listener=events.append
+        train,
+        settings=settings,
+        seq2seq="embedded",
+        device="cpu",
+        listener=events.append,
     )
     assert isinstance(hybrid, Hybrid)
-    taught = [event for event in events if isinstance(event, WorkDone) and event.what == "teaching"]
+    taught = [
+        event
+        for event in events
+        if isinstance(event, WorkDone) and event.what == "teaching"
+    ]
     assert (
         taught[-1].done == taught[-1].total == 2 + 2 + 3
     )  # filter, reverse model and forward model of the round
@@ -241,18 +300,25 @@ def test_a_model_is_gone_on_from_and_its_rules_are_known(tmp_path: Path) -> None
         PAIRS,
         start_from=tmp_path / "old",
         device="cpu",
-        listener=lambda event: notes.append(event.text) if isinstance(event, Notice) else None,
+        listener=lambda event: (
+            notes.append(event.text) if isinstance(event, Notice) else None
+        ),
     )
     assert any(
-        "its rules derive 8 of 10 examples" in note or "its rules derive" in note for note in notes
+        "its rules derive 8 of 10 examples" in note or "its rules derive" in note
+        for note in notes
     )
     assert parser.parse("turn off the oven").target == "turn_off(oven)"
     with pytest.raises(NqgError, match="omit 'grammar' or 'start_from'"):
-        nqg.train(PAIRS, start_from=tmp_path / "old", grammar=Grammar.parse("walk ### W"))
+        nqg.train(
+            PAIRS, start_from=tmp_path / "old", grammar=Grammar.parse("walk ### W")
+        )
 
 
 def test_types_that_are_given_keep_illegal_programs_out(tmp_path: Path) -> None:
-    (tmp_path / "mine.grammar").write_text("<program> ::= turn_on ( <name> )\n<name> ::= <.>\n")
+    (tmp_path / "mine.grammar").write_text(
+        "<program> ::= turn_on ( <name> )\n<name> ::= <.>\n"
+    )
     strict = changed_settings(BRIEF, [f"types.target_grammar={tmp_path}/mine.grammar"])
     with pytest.raises(NqgError, match="5 of 10 programs are rejected"):
         nqg.train(PAIRS, settings=strict)

@@ -27,8 +27,13 @@ def test_what_is_left_out_has_its_default(tmp_path: Path) -> None:
     assert found.training == TrainingSettings(steps=5, learning_rate=1.0)
 
 
-def test_a_table_for_a_fallback_asks_for_one_even_if_it_is_empty(tmp_path: Path) -> None:
-    assert TrainSettings.read(written(tmp_path, "[fine_tuning]\nsteps = 3\n")).seq2seq is None
+def test_a_table_for_a_fallback_asks_for_one_even_if_it_is_empty(
+    tmp_path: Path,
+) -> None:
+    assert (
+        TrainSettings.read(written(tmp_path, "[fine_tuning]\nsteps = 3\n")).seq2seq
+        is None
+    )
     found = TrainSettings.read(
         written(tmp_path, "[seq2seq]\n[fine_tuning]\nsteps = 3\noptimizer = 'adamw'\n")
     )
@@ -64,16 +69,31 @@ def test_tables_of_a_fallback_are_listed_only_where_there_is_one() -> None:
     ("text", "complaint"),
     [
         ("[training", r"nqg\.toml: not valid TOML"),
-        ("[trainings]\n", "no key of the settings 'trainings'; did you mean 'training'"),
-        ("[training]\nstep = 5\n", r"no key of \[training\] 'step'; did you mean 'steps'"),
-        ("[training]\nsteps = 5.5\n", r"expected an integer as 'steps' of \[training\], found 5.5"),
-        ("[training]\nsteps = true\n", "expected an integer as 'steps' of .*, found True"),
+        (
+            "[trainings]\n",
+            "no key of the settings 'trainings'; did you mean 'training'",
+        ),
+        (
+            "[training]\nstep = 5\n",
+            r"no key of \[training\] 'step'; did you mean 'steps'",
+        ),
+        (
+            "[training]\nsteps = 5.5\n",
+            r"expected an integer as 'steps' of \[training\], found 5.5",
+        ),
+        (
+            "[training]\nsteps = true\n",
+            "expected an integer as 'steps' of .*, found True",
+        ),
         (
             '[training]\nlearning_rate = "high"\n',
             "expected a number as 'learning_rate' of .*, found 'high'",
         ),
         ("[training]\nsteps = 0\n", r"\[training\]: steps is 0; expected 1 or more"),
-        ("[model]\nembedded = 3\n", r"expected a table as 'embedded' of \[model\], found 3"),
+        (
+            "[model]\nembedded = 3\n",
+            r"expected a table as 'embedded' of \[model\], found 3",
+        ),
         ("[seq2seq]\nbeams = 0\n", r"\[seq2seq\]: beams is 0; expected 1 or more"),
         (
             "[fine_tuning]\noptimizer = 'adam'\n",

@@ -12,13 +12,21 @@ from hypothesis import strategies as st
 
 from nqg.errors import FormatError
 from nqg.preprocessing.preprocessor import Preprocessor, TextSettings
-from nqg.text.sentences import ASSISTANTS, GREETINGS, SentenceTokenizer, strip_politeness
+from nqg.text.sentences import (
+    ASSISTANTS,
+    GREETINGS,
+    SentenceTokenizer,
+    strip_politeness,
+)
 
 RAW = [
     ("Turn on the lamp.", "on(lamp)"),
     ("Play Africa by Toto", 'play(song="Africa", artist="Toto")'),
 ]
-BARE = [("turn on the lamp", "on ( lamp )"), ("could you turn it off please", "off ( it )")]
+BARE = [
+    ("turn on the lamp", "on ( lamp )"),
+    ("could you turn it off please", "off ( it )"),
+]
 MEANINGFUL = """
     not no never none nothing nobody neither nor without don't dont doesn't won't can't cannot shouldn't nicht nie pas
     stop cancel undo wait quit avoid do does is are was should must may might can could would will if unless when until
@@ -70,7 +78,12 @@ def test_polite_frames_are_taken_off(sentence: str, left: str) -> None:
     comma=st.sampled_from(["", ","]),
 )
 def test_a_word_with_a_meaning_stays_after_any_greeting(
-    greeting: str, name: str, mark: str, word: str, spelled: Callable[[str], str], comma: str
+    greeting: str,
+    name: str,
+    mark: str,
+    word: str,
+    spelled: Callable[[str], str],
+    comma: str,
 ) -> None:
     sentence = f"{greeting} {name}{mark} {spelled(word)}{comma} turn off the lamp"
     tokens = strip_politeness(SentenceTokenizer().tokens(sentence))
@@ -108,7 +121,10 @@ def test_raw_sentences_lose_them_unless_the_program_needs_them() -> None:
         "play africa",
         "play ( Africa )",
     )
-    assert text.training_pair("Say please", 'say("please")') == ("say please", 'say ( " please " )')
+    assert text.training_pair("Say please", 'say("please")') == (
+        "say please",
+        'say ( " please " )',
+    )
     assert [each.words for each in text.tokenized("Please stop!")] == [
         ("stop",),
         ("please", "stop"),
@@ -122,13 +138,22 @@ def test_what_was_typed_can_be_had_again() -> None:
     assert sentence.as_written(1, 1) == ""
 
 
-@pytest.mark.parametrize(("program", "scheme"), [("city ( m0 )", "spaces"), ("city(m0)", "words")])
-def test_sentences_are_tokenised_already_only_if_programs_are(program: str, scheme: str) -> None:
-    assert Preprocessor.fit([("Give me the cities in M0 .", program)]).sentences.scheme == scheme
+@pytest.mark.parametrize(
+    ("program", "scheme"), [("city ( m0 )", "spaces"), ("city(m0)", "words")]
+)
+def test_sentences_are_tokenised_already_only_if_programs_are(
+    program: str, scheme: str
+) -> None:
+    assert (
+        Preprocessor.fit([("Give me the cities in M0 .", program)]).sentences.scheme
+        == scheme
+    )
 
 
 def test_settings_win_over_what_the_data_shows() -> None:
-    settings = TextSettings(sentences="spaces", casing="lower", programs="spaces", courtesy="keep")
+    settings = TextSettings(
+        sentences="spaces", casing="lower", programs="spaces", courtesy="keep"
+    )
     text = Preprocessor.fit(RAW, settings)
     assert text.training_pair(*RAW[0]) == ("turn on the lamp.", "on(lamp)")
 
@@ -139,9 +164,14 @@ def texts() -> st.SearchStrategy[str]:
     ).filter(str.strip)
 
 
-@given(pairs=st.lists(st.tuples(texts(), texts()), min_size=1, max_size=5), sentence=texts())
+@given(
+    pairs=st.lists(st.tuples(texts(), texts()), min_size=1, max_size=5),
+    sentence=texts(),
+)
 def test_training_pairs_are_never_empty_and_the_file_keeps_everything(
-    tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str]], sentence: str
+    tmp_path_factory: pytest.TempPathFactory,
+    pairs: list[tuple[str, str]],
+    sentence: str,
 ) -> None:
     text = Preprocessor.fit(pairs)
     assert all(side.split() for pair in pairs for side in text.training_pair(*pair))
@@ -155,10 +185,19 @@ def test_training_pairs_are_never_empty_and_the_file_keeps_everything(
     ("change", "reason"),
     [
         (
-            {"sentences": {"scheme": "letters", "casing": "keep", "punctuation": "keep"}},
+            {
+                "sentences": {
+                    "scheme": "letters",
+                    "casing": "keep",
+                    "punctuation": "keep",
+                }
+            },
             "expected one of words, spaces",
         ),
-        ({"programs": {"scheme": "code", "gaps": {"(": {")": 3}}}}, "expected a string"),
+        (
+            {"programs": {"scheme": "code", "gaps": {"(": {")": 3}}}},
+            "expected a string",
+        ),
         (
             {"courtesy": "rude"},
             "expected one of drop, keep as 'courtesy' of the text settings, found 'rude'",

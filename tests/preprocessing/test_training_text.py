@@ -43,8 +43,12 @@ def test_every_pair_is_tokenised_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert text.slots is not None
     assert [text.slots.mentions(each.source_tokens) for each in text.examples]
     assert len(searched) == len(RAW)
-    assert {each.source: sentences[each.source] for each in RAW} == {each.source: 1 for each in RAW}
-    assert {each.target: programs[each.target] for each in RAW} == {each.target: 1 for each in RAW}
+    assert {each.source: sentences[each.source] for each in RAW} == {
+        each.source: 1 for each in RAW
+    }
+    assert {each.target: programs[each.target] for each in RAW} == {
+        each.target: 1 for each in RAW
+    }
 
 
 def test_what_is_fitted_is_what_the_text_reads_again() -> None:
@@ -56,7 +60,10 @@ def test_what_is_fitted_is_what_the_text_reads_again() -> None:
     assert fitted.delexicalize(fitted.examples)[0] == Example(
         "wake me at @time_1", 'alarm ( time = " @time_1 " )', "a"
     )
-    assert fitted.as_written(["play hey jude", "never seen"]) == ["Play Hey Jude", "never seen"]
+    assert fitted.as_written(["play hey jude", "never seen"]) == [
+        "Play Hey Jude",
+        "never seen",
+    ]
 
 
 def test_text_without_slots_is_passed_on_as_it_is() -> None:

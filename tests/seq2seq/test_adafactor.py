@@ -39,7 +39,10 @@ def test_the_settings_name_the_optimizer() -> None:
     adamw = new_optimizer(weights(), replace(settings, optimizer="adamw"), 0.1)
     assert isinstance(adamw, torch.optim.AdamW)
     for optimizer in (adafactor, adamw):
-        assert (optimizer.defaults["lr"], optimizer.defaults["weight_decay"]) == (0.1, 0.3)
+        assert (optimizer.defaults["lr"], optimizer.defaults["weight_decay"]) == (
+            0.1,
+            0.3,
+        )
 
 
 @pytest.mark.parametrize("scaled", [False, True])
@@ -71,7 +74,8 @@ def test_stacked_steps_are_those_of_transformers(scaled: bool, decay: float) -> 
     theirs = [torch.nn.Parameter(weight.detach().clone()) for weight in ours]
     kinds: list[Any] = [StackedAdafactor, Adafactor]
     optimizers = [
-        kind(weights, **options) for kind, weights in zip(kinds, (ours, theirs), strict=True)
+        kind(weights, **options)
+        for kind, weights in zip(kinds, (ours, theirs), strict=True)
     ]
     for step in range(5):
         for one, other in zip(ours, theirs, strict=True):

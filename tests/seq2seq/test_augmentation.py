@@ -23,8 +23,14 @@ from nqg.seq2seq.settings import (
 GRAMMAR = Grammar.parse(
     "jump ### J\nwalk ### W\nNT_1 twice ### NT_1 NT_1\nNT_1 and NT_2 ### NT_1 NT_2"
 )
-EXAMPLES = [Example("jump twice", "J J"), Example("walk", "W"), Example("walk and jump", "W J")]
-SMALL = Seq2seqSettings(embedded=SmallT5Settings(width=16, layers=1, heads=2, dropout=0.0))
+EXAMPLES = [
+    Example("jump twice", "J J"),
+    Example("walk", "W"),
+    Example("walk and jump", "W J"),
+]
+SMALL = Seq2seqSettings(
+    embedded=SmallT5Settings(width=16, layers=1, heads=2, dropout=0.0)
+)
 BRIEF = FineTuningSettings(steps=30, learning_rate=0.01, batch_size=8)
 
 
@@ -35,12 +41,18 @@ def greedy() -> Seq2seq:
 
 
 @given(st.integers(1, 9), st.integers(1, 200), st.floats(0.1, 0.9))
-def test_training_pairs_have_about_their_share(real: int, drawn: int, share: float) -> None:
+def test_training_pairs_have_about_their_share(
+    real: int, drawn: int, share: float
+) -> None:
     pairs = mixed(
-        [Example(f"r{number}", "x") for number in range(real)], [Example("s", "y")] * drawn, share
+        [Example(f"r{number}", "x") for number in range(real)],
+        [Example("s", "y")] * drawn,
+        share,
     )
     assert pairs.count(Example("s", "y")) == drawn
-    assert abs((len(pairs) - drawn) - share / (1 - share) * drawn) <= max(real, real / 2 + 1)
+    assert abs((len(pairs) - drawn) - share / (1 - share) * drawn) <= max(
+        real, real / 2 + 1
+    )
     assert len({pairs.count(Example(f"r{number}", "x")) for number in range(real)}) == 1
 
 
@@ -50,7 +62,9 @@ def test_without_a_filter_all_samples_are_kept_and_nothing_is_trained() -> None:
     )
     assert not list(augmentation.steps(SMALL, BRIEF, "cpu"))
     assert len(augmentation.samples) == 12
-    assert augmentation.mixture.count(EXAMPLES[0]) == 1 + (EXAMPLES[0] in augmentation.samples)
+    assert augmentation.mixture.count(EXAMPLES[0]) == 1 + (
+        EXAMPLES[0] in augmentation.samples
+    )
 
 
 def test_the_reverse_model_keeps_the_sentences_that_it_finds_likeliest() -> None:
@@ -66,7 +80,9 @@ def test_the_reverse_model_keeps_the_sentences_that_it_finds_likeliest() -> None
     assert likeliest(samples, reverse, 0.5) == [samples[1], samples[3]]
 
 
-def test_losses_are_those_of_the_probabilities_that_answers_have(greedy: Seq2seq) -> None:
+def test_losses_are_those_of_the_probabilities_that_answers_have(
+    greedy: Seq2seq,
+) -> None:
     answers = greedy.answers(["jump twice", "walk"])
     pairs = [Example(answer.source, answer.target or "") for answer in answers]
     lengths = [len(pair.target_tokens) + 1 for pair in pairs]
@@ -97,10 +113,16 @@ def test_probabilities_of_a_beam_search_do_not_count_what_fills_up_short_targets
 def test_a_filter_trains_for_as_many_steps_as_asked() -> None:
     asked = AugmentationSettings(samples=10, kept=0.5, reverse_steps=3)
     augmentation = Augmentation(GRAMMAR, EXAMPLES, asked)
-    assert [step.number for step in augmentation.steps(SMALL, BRIEF, "cpu")] == [1, 2, 3]
+    assert [step.number for step in augmentation.steps(SMALL, BRIEF, "cpu")] == [
+        1,
+        2,
+        3,
+    ]
     assert len(augmentation.samples) == 5
 
 
 def test_shares_beyond_all_are_refused() -> None:
-    with pytest.raises(SettingsError, match="kept is 0; expected more than 0 and at most 1"):
+    with pytest.raises(
+        SettingsError, match="kept is 0; expected more than 0 and at most 1"
+    ):
         AugmentationSettings(kept=0)

@@ -13,7 +13,11 @@ SETTINGS = SmallT5Settings(width=16, layers=2, heads=2)
 def test_the_pieces_are_the_words_and_an_end() -> None:
     tokenizer = word_tokenizer(["b a", "c"])
     assert tokenizer("a  c b")["input_ids"] == [3, 5, 4, tokenizer.eos_token_id]
-    assert tokenizer("a d")["input_ids"] == [3, tokenizer.unk_token_id, tokenizer.eos_token_id]
+    assert tokenizer("a d")["input_ids"] == [
+        3,
+        tokenizer.unk_token_id,
+        tokenizer.eos_token_id,
+    ]
 
 
 def test_words_that_look_like_special_tokens_are_words() -> None:
@@ -28,7 +32,10 @@ def test_words_that_look_like_special_tokens_are_words() -> None:
 
 
 def test_the_order_of_the_texts_does_not_matter() -> None:
-    assert word_tokenizer(["b a", "c"]).get_vocab() == word_tokenizer(["c", "a b"]).get_vocab()
+    assert (
+        word_tokenizer(["b a", "c"]).get_vocab()
+        == word_tokenizer(["c", "a b"]).get_vocab()
+    )
 
 
 def test_the_seed_decides_the_weights_and_disturbs_nobody() -> None:

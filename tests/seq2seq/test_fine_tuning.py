@@ -51,7 +51,9 @@ def test_the_loss_is_that_of_transformers() -> None:
 
 @pytest.mark.parametrize("accumulate", [2, 3, 6, 9])
 def test_a_step_in_parts_is_the_same_step(accumulate: int) -> None:
-    assert losses(replace(WHOLE, accumulate=accumulate)) == pytest.approx(losses(WHOLE), rel=1e-4)
+    assert losses(replace(WHOLE, accumulate=accumulate)) == pytest.approx(
+        losses(WHOLE), rel=1e-4
+    )
 
 
 def test_gradient_checkpointing_changes_nothing() -> None:
@@ -65,7 +67,9 @@ def test_label_smoothing_is_that_of_torch() -> None:
     batch = corpus_of(ours).collate(range(6))
     with torch.no_grad():
         logits = ours.model(
-            input_ids=batch.sources, attention_mask=batch.mask, decoder_input_ids=batch.inputs
+            input_ids=batch.sources,
+            attention_mask=batch.mask,
+            decoder_input_ids=batch.inputs,
         ).logits
     chosen = batch.labels != IGNORED
     shares = logits[chosen].log_softmax(-1)
@@ -85,7 +89,9 @@ def test_bf16_is_near_float32_and_not_the_same() -> None:
 
 
 def test_records_have_the_learning_rates_of_the_schedule() -> None:
-    steps = list(fitting(replace(BRIEF, schedule="linear", warm_up=2, learning_rate=0.1)).steps())
+    steps = list(
+        fitting(replace(BRIEF, schedule="linear", warm_up=2, learning_rate=0.1)).steps()
+    )
     assert [step.number for step in steps] == [1, 2, 3, 4, 5, 6]
     assert [step.learning_rate for step in steps] == pytest.approx(
         [0.05, 0.1, 0.1, 0.075, 0.05, 0.025]
@@ -130,12 +136,16 @@ def test_training_stops_when_dev_examples_come_out_no_better_and_ends_with_the_b
 
 
 def test_the_last_step_is_tried_too() -> None:
-    trainer = scripted(fitting(replace(BRIEF, steps=5, evaluate_every=4)).trainer, [0.1, 0.5])
+    trainer = scripted(
+        fitting(replace(BRIEF, steps=5, evaluate_every=4)).trainer, [0.1, 0.5]
+    )
     assert [step.number for step in trainer.steps() if step.dev] == [4, 5]
 
 
 def test_without_dev_examples_nothing_is_tried() -> None:
-    assert not any(step.dev for step in fitting(replace(BRIEF, evaluate_every=1)).steps())
+    assert not any(
+        step.dev for step in fitting(replace(BRIEF, evaluate_every=1)).steps()
+    )
 
 
 def test_real_dev_examples_are_predicted() -> None:
@@ -171,19 +181,30 @@ def test_a_model_that_does_not_say_how_targets_begin_is_refused(
 ) -> None:
     def forgetful(name: str) -> tuple[Any, Any]:
         model, tokenizer = load_pretrained(name)
-        model.generation_config.decoder_start_token_id = model.config.decoder_start_token_id = None
+        model.generation_config.decoder_start_token_id = (
+            model.config.decoder_start_token_id
+        ) = None
         return model, tokenizer
 
     monkeypatch.setattr("nqg.seq2seq.fine_tuning.load_pretrained", forgetful)
-    with pytest.raises(NqgError, match="does not say which subword its targets begin with"):
-        FineTuning(EXAMPLES, Seq2seqSettings(model=str(tiny_folder)), BRIEF, device="cpu")
+    with pytest.raises(
+        NqgError, match="does not say which subword its targets begin with"
+    ):
+        FineTuning(
+            EXAMPLES, Seq2seqSettings(model=str(tiny_folder)), BRIEF, device="cpu"
+        )
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="recordings of kernels need a GPU")
+@pytest.mark.skipif(
+    not torch.cuda.is_available(), reason="recordings of kernels need a GPU"
+)
 def test_recorded_kernels_compute_what_others_compute() -> None:
     def cuda_losses(recorded: bool) -> list[float]:
         training = replace(WHOLE, steps=8, record_kernels=recorded)
-        return [step.loss for step in FineTuning(EXAMPLES, SMALL, training, device="cuda").steps()]
+        return [
+            step.loss
+            for step in FineTuning(EXAMPLES, SMALL, training, device="cuda").steps()
+        ]
 
     assert cuda_losses(True) == pytest.approx(cuda_losses(False), rel=1e-2)
 
@@ -191,6 +212,9 @@ def test_recorded_kernels_compute_what_others_compute() -> None:
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_a_model_trained_on_a_gpu_predicts_there() -> None:
     trained = Seq2seq.train(
-        EXAMPLES, SMALL, FineTuningSettings(steps=250, learning_rate=0.01), device="cuda"
+        EXAMPLES,
+        SMALL,
+        FineTuningSettings(steps=250, learning_rate=0.01),
+        device="cuda",
     )
     assert trained.exact_match(EXAMPLES) == 1.0

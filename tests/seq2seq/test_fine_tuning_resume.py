@@ -39,7 +39,10 @@ def new_fitting(training: FineTuningSettings = TRAINING) -> FineTuning:
 
 
 def weights(fitting: FineTuning) -> dict[str, list[float]]:
-    return {name: weight.flatten().tolist() for name, weight in fitting.trainer.weights.items()}
+    return {
+        name: weight.flatten().tolist()
+        for name, weight in fitting.trainer.weights.items()
+    }
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +82,9 @@ for step in new_fitting().steps(Path(sys.argv[1]), save_every=2):
 """
 
 
-def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path, undisturbed: Result) -> None:
+def test_a_killed_training_goes_on_to_the_same_weights(
+    tmp_path: Path, undisturbed: Result
+) -> None:
     state = tmp_path / "state.safetensors"
     command = [sys.executable, "-c", KILLED, str(state), str(PROJECT / "tests")]
     environment = {**os.environ, "PYTHONPATH": f"{PROJECT / 'src'}:{PROJECT / 'tests'}"}
@@ -121,7 +126,9 @@ def test_the_best_weights_so_far_are_kept_too(tmp_path: Path) -> None:
     assert second.trainer.best.weights.keys() == second.trainer.weights.keys()
 
 
-def test_the_state_of_another_training_is_refused_with_the_difference(tmp_path: Path) -> None:
+def test_the_state_of_another_training_is_refused_with_the_difference(
+    tmp_path: Path,
+) -> None:
     state = tmp_path / "state.safetensors"
     list(new_fitting().steps(state))
     with pytest.raises(
@@ -165,7 +172,10 @@ def test_the_header_says_what_the_training_began_with(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("fails_after", "kept"),
-    [(5, "the last good state, after step 4, is in {path}"), (1, "no state was saved yet")],
+    [
+        (5, "the last good state, after step 4, is in {path}"),
+        (1, "no state was saved yet"),
+    ],
 )
 def test_a_loss_that_is_no_number_names_the_last_state(
     tmp_path: Path, fails_after: int, kept: str
@@ -176,6 +186,7 @@ def test_a_loss_that_is_no_number_names_the_last_state(
     with torch.no_grad():
         fitting.trainer.weights["shared.weight"].fill_(torch.nan)
     with pytest.raises(
-        Diverged, match=f"the loss of step {fails_after + 1} is nan, .*; {kept.format(path=path)}$"
+        Diverged,
+        match=f"the loss of step {fails_after + 1} is nan, .*; {kept.format(path=path)}$",
     ):
         next(steps)

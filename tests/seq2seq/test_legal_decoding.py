@@ -60,7 +60,9 @@ class FakeTokenizer:
     def __len__(self) -> int:
         return len(self.pieces)
 
-    def __call__(self, text_target: Sequence[str], **_: bool) -> dict[str, list[list[int]]]:
+    def __call__(
+        self, text_target: Sequence[str], **_: bool
+    ) -> dict[str, list[list[int]]]:
         """As far as it is needed: only the piece that every text opens with, and the end."""
         opening = [] if self.bos_token_id is None else [self.bos_token_id]
         return {"input_ids": [[*opening, self.eos_token_id] for _ in text_target]}
@@ -117,7 +119,9 @@ def test_exactly_the_pieces_may_follow_that_leave_a_beginning_of_a_legal_target(
             for number in pieces
             if is_legal_beginning(grammar, text + tokenizer.pieces[number])
         }
-        assert (END in allowed) == (grammar.accepts(text.split()) and not text.endswith(" "))
+        assert (END in allowed) == (
+            grammar.accepts(text.split()) and not text.endswith(" ")
+        )
         if not allowed - {END}:
             break
         ids.append(rng.choice(sorted(allowed - {END})))
@@ -169,7 +173,13 @@ def test_a_piece_that_leads_into_a_blind_alley_may_not_follow() -> None:
     )
     legal = LegalTargets(CALLS, tokenizer, TargetCodec())
     allowed = {tokenizer.pieces[number] for number in legal.allowed(legal.start())}
-    assert allowed == {" ne", " near", " x_1", " x_2", " f"}  # nothing could end what " n" begins
+    assert allowed == {
+        " ne",
+        " near",
+        " x_1",
+        " x_2",
+        " f",
+    }  # nothing could end what " n" begins
 
 
 def test_the_end_of_a_token_is_not_the_end_of_a_target() -> None:
@@ -201,7 +211,10 @@ def test_where_a_mark_stands_between_tokens_spaces_mean_nothing() -> None:
         ["f", " f", "(", " (", "–", " –", "x_", "1", " 1", "2", ")", "near", ",", " "]
     )
     legal = LegalTargets(CALLS, tokenizer, spelling)
-    ids = [tokenizer.pieces.index(piece) for piece in (" f", " –", "(", "–", "x_", " 1", "–", ")")]
+    ids = [
+        tokenizer.pieces.index(piece)
+        for piece in (" f", " –", "(", "–", "x_", " 1", "–", ")")
+    ]
     for end in range(len(ids)):
         assert ids[end] in legal.allowed(state_after(legal, ids[:end]))
     assert END in legal.allowed(state_after(legal, ids))
@@ -220,7 +233,9 @@ def test_targets_with_tokens_that_the_pieces_cannot_write_are_left_out() -> None
     assert str(legal.grammar) == "<s> ::= f ( <s> ) | x_1\n"
 
 
-def test_a_language_that_the_pieces_cannot_write_at_all_is_refused_with_what_they_lack() -> None:
+def test_a_language_that_the_pieces_cannot_write_at_all_is_refused_with_what_they_lack() -> (
+    None
+):
     tokenizer = FakeTokenizer.of([" f", " (", " )", " near", " x_"])
     with pytest.raises(
         NqgError,
@@ -235,7 +250,10 @@ def test_a_restricted_grammar_derives_exactly_the_targets_of_the_tokens_left(
     grammar: TargetGrammar, kept: set[str]
 ) -> None:
     named = {
-        symbol for each in grammar.productions for symbol in each.right if isinstance(symbol, str)
+        symbol
+        for each in grammar.productions
+        for symbol in each.right
+        if isinstance(symbol, str)
     }
     whole = target_languages(grammar.productions, TOKENS, longest=2)[grammar.start]
     try:
@@ -251,7 +269,10 @@ def test_a_restricted_grammar_derives_exactly_the_targets_of_the_tokens_left(
         target for target in whole if fewer.accepts(target)
     }
     left = {
-        symbol for each in fewer.productions for symbol in each.right if isinstance(symbol, str)
+        symbol
+        for each in fewer.productions
+        for symbol in each.right
+        if isinstance(symbol, str)
     }
     assert left <= kept
 
@@ -260,7 +281,10 @@ def test_pieces_that_are_parts_of_characters_never_follow_a_wildcard() -> None:
     grammar = TargetGrammar.parse("<s> ::= <...>")
     tokenizer = FakeTokenizer.of(["a", " a", "\N{REPLACEMENT CHARACTER}", "\n", "  a"])
     legal = LegalTargets(grammar, tokenizer, TargetCodec())
-    assert {tokenizer.pieces[number] for number in legal.allowed(legal.start())} == {"a", " a"}
+    assert {tokenizer.pieces[number] for number in legal.allowed(legal.start())} == {
+        "a",
+        " a",
+    }
 
 
 def test_a_bare_separator_may_not_follow_where_pieces_have_their_own() -> None:
@@ -268,9 +292,9 @@ def test_a_bare_separator_may_not_follow_where_pieces_have_their_own() -> None:
     legal = LegalTargets(TargetGrammar.parse("<s> ::= <...>"), tokenizer, TargetCodec())
     process = LegalContinuations(legal)
     masked = process(torch.tensor([[PAD]]), torch.zeros(1, len(tokenizer)))  # type: ignore[arg-type]
-    assert [tokenizer.pieces[number] for number in torch.nonzero(masked[0] == 0).flatten()] == [
-        " a"
-    ]
+    assert [
+        tokenizer.pieces[number] for number in torch.nonzero(masked[0] == 0).flatten()
+    ] == [" a"]
 
 
 # Tokenizers
@@ -285,7 +309,10 @@ def trained_tokenizer(
         targets, trainer(special_tokens=["<pad>", "</s>", "<unk>"], show_progress=False)
     )
     return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
-        tokenizer_object=tokenizer, pad_token="<pad>", eos_token="</s>", unk_token="<unk>"
+        tokenizer_object=tokenizer,
+        pad_token="<pad>",
+        eos_token="</s>",
+        unk_token="<unk>",
     )
 
 
@@ -293,9 +320,19 @@ def trained_tokenizer(
     "kind",
     [
         (models.BPE, trainers.BpeTrainer, pre_tokenizers.Metaspace, decoders.Metaspace),
-        (models.Unigram, trainers.UnigramTrainer, pre_tokenizers.Metaspace, decoders.Metaspace),
+        (
+            models.Unigram,
+            trainers.UnigramTrainer,
+            pre_tokenizers.Metaspace,
+            decoders.Metaspace,
+        ),
         (models.BPE, trainers.BpeTrainer, pre_tokenizers.ByteLevel, decoders.ByteLevel),
-        (models.WordLevel, trainers.WordLevelTrainer, pre_tokenizers.WhitespaceSplit, lambda: None),
+        (
+            models.WordLevel,
+            trainers.WordLevelTrainer,
+            pre_tokenizers.WhitespaceSplit,
+            lambda: None,
+        ),
         None,
     ],
     ids=["BPE", "unigram", "bytes", "words", "ByT5"],
@@ -308,7 +345,9 @@ def test_what_any_tokenizer_makes_of_a_legal_target_may_be_written(kind: Any) ->
     tokenizer = (
         ByT5Tokenizer()
         if kind is None
-        else trained_tokenizer(kind[0](), kind[1], kind[2](), kind[3](), targets + named)
+        else trained_tokenizer(
+            kind[0](), kind[1], kind[2](), kind[3](), targets + named
+        )
     )
     legal = LegalTargets(grammar, tokenizer, TargetCodec())
     for ids in tokenizer(targets).input_ids[:10]:
@@ -324,7 +363,8 @@ def test_what_any_tokenizer_makes_of_a_legal_target_may_be_written(kind: Any) ->
 def random_model(tokenizer: FakeTokenizer, seed: int) -> Any:
     """A tiny T5 that was never trained, with weights large enough that it has clear, absurd preferences."""
     config = T5Config(  # type: ignore[call-arg]
-        vocab_size=len(tokenizer) + 2,  # T5's table of embeddings is larger than its vocabulary
+        vocab_size=len(tokenizer)
+        + 2,  # T5's table of embeddings is larger than its vocabulary
         d_model=8,
         d_kv=4,
         d_ff=8,
@@ -343,7 +383,9 @@ def random_model(tokenizer: FakeTokenizer, seed: int) -> Any:
     return model
 
 
-def generated(model: Any, legal: LegalTargets, sentences: int, beams: int) -> list[list[int]]:
+def generated(
+    model: Any, legal: LegalTargets, sentences: int, beams: int
+) -> list[list[int]]:
     source = torch.arange(3 * sentences).reshape(sentences, 3) % model.config.vocab_size
     rows = model.generate(
         input_ids=source,
@@ -362,7 +404,9 @@ def test_whatever_a_model_finishes_is_legal(
     grammar: TargetGrammar, tokenizer: FakeTokenizer, seed: int, beams: int
 ) -> None:
     legal = LegalTargets(grammar, tokenizer, TargetCodec())
-    for ids in generated(random_model(tokenizer, seed), legal, sentences=2, beams=beams):
+    for ids in generated(
+        random_model(tokenizer, seed), legal, sentences=2, beams=beams
+    ):
         if END in ids:
             assert grammar.accepts(tokenizer.text(ids[: ids.index(END)]).split())
         else:
@@ -373,7 +417,9 @@ def test_whatever_a_model_finishes_is_legal(
 def test_a_piece_that_every_text_opens_with_comes_first(beams: int) -> None:
     tokenizer = FakeTokenizer(FakeTokenizer.of(LETTERS).pieces, bos_token_id=UNKNOWN)
     legal = LegalTargets(TargetGrammar.parse("<s> ::= a b"), tokenizer, TargetCodec())
-    for row in generated(random_model(tokenizer, seed=1), legal, sentences=2, beams=beams):
+    for row in generated(
+        random_model(tokenizer, seed=1), legal, sentences=2, beams=beams
+    ):
         assert row[0] == UNKNOWN
         assert tokenizer.text(row[: row.index(END)]).split() == ["a", "b"]
 
@@ -402,27 +448,39 @@ def test_scores_of_pieces_that_may_follow_stay_as_they_are() -> None:
     )
     scores = torch.randn(1, len(tokenizer), generator=torch.Generator().manual_seed(0))
     masked = process(torch.tensor([[PAD]]), scores.clone())  # type: ignore[arg-type]
-    kept = [number for number in range(len(tokenizer)) if masked[0, number] > -torch.inf]
+    kept = [
+        number for number in range(len(tokenizer)) if masked[0, number] > -torch.inf
+    ]
     assert [tokenizer.pieces[number] for number in kept] == ["a", " "]
     assert torch.equal(masked[0, kept], scores[0, kept])
 
 
-def test_a_model_under_a_grammar_says_nothing_rather_than_something_unfinished() -> None:
+def test_a_model_under_a_grammar_says_nothing_rather_than_something_unfinished() -> (
+    None
+):
     examples = [Example("walk", "WALK"), Example("walk twice", "WALK WALK")]
     training = FineTuningSettings(steps=1, batch_size=2)
     small = SmallT5Settings(width=8, layers=1, heads=2)
     untrained = Seq2seq.train(
-        examples, Seq2seqSettings(longest_target=6, embedded=small), training, device="cpu"
+        examples,
+        Seq2seqSettings(longest_target=6, embedded=small),
+        training,
+        device="cpu",
     )
-    endless = TargetGrammar.parse("<s> ::= WALK <s> | WALK WALK WALK WALK WALK WALK WALK")
-    assert [each.target for each in LegalSeq2seq(untrained, endless).answers(["walk", "run"])] == [
+    endless = TargetGrammar.parse(
+        "<s> ::= WALK <s> | WALK WALK WALK WALK WALK WALK WALK"
+    )
+    assert [
+        each.target
+        for each in LegalSeq2seq(untrained, endless).answers(["walk", "run"])
+    ] == [
         None,
         None,
     ]
     short = TargetGrammar.parse("<s> ::= WALK twice")
-    assert [each.target for each in LegalSeq2seq(untrained, short).answers(["walk", "run"])] == [
-        "WALK twice"
-    ] * 2
+    assert [
+        each.target for each in LegalSeq2seq(untrained, short).answers(["walk", "run"])
+    ] == ["WALK twice"] * 2
 
 
 FOUR = ("WALK", "WALK WALK", "RUN WALK WALK", "RUN RUN")
@@ -440,14 +498,23 @@ def test_where_a_free_answer_is_illegal_the_likeliest_legal_target_stands_in_for
     small = SmallT5Settings(width=8, layers=1, heads=2)
     training = FineTuningSettings(steps=2, batch_size=2, seed=seed)
     model = Seq2seq.train(
-        examples, Seq2seqSettings(longest_target=6, embedded=small), training, device="cpu"
+        examples,
+        Seq2seqSettings(longest_target=6, embedded=small),
+        training,
+        device="cpu",
     )
     sentences = ["walk", "run", "run twice", "walk walk"]
-    free, legal = model.answers(sentences), TargetGrammar.parse(f"<s> ::= {' | '.join(FOUR)}")
-    for before, after in zip(free, LegalSeq2seq(model, legal).answers(sentences), strict=True):
+    free, legal = (
+        model.answers(sentences),
+        TargetGrammar.parse(f"<s> ::= {' | '.join(FOUR)}"),
+    )
+    for before, after in zip(
+        free, LegalSeq2seq(model, legal).answers(sentences), strict=True
+    ):
         losses = model.losses([Example(before.source, target) for target in FOUR])
         chances = [
-            -loss * (len(target.split()) + 1) for loss, target in zip(losses, FOUR, strict=True)
+            -loss * (len(target.split()) + 1)
+            for loss, target in zip(losses, FOUR, strict=True)
         ]
         likeliest = FOUR[chances.index(max(chances))]
         assert after.target == (before.target if before.target in FOUR else likeliest)
@@ -457,5 +524,6 @@ def test_legal_answers_are_not_asked_for_again() -> None:
     answers = [Answer("walk", "a b", 0.5), Answer("run", "b", 0.25)]
     nobody: Any = None
     assert (
-        LegalSeq2seq(nobody, TargetGrammar.parse("<s> ::= a b | b")).corrected(answers) == answers
+        LegalSeq2seq(nobody, TargetGrammar.parse("<s> ::= a b | b")).corrected(answers)
+        == answers
     )

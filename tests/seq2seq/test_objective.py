@@ -24,7 +24,9 @@ from nqg.seq2seq.fine_tuning import fuse_kernels
 from nqg.seq2seq.seq2seq import small_t5
 from nqg.seq2seq.settings import FineTuningSettings, SmallT5Settings
 
-SIZES = st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), min_size=1, max_size=40)
+SIZES = st.lists(
+    st.tuples(st.integers(1, 60), st.integers(1, 60)), min_size=1, max_size=40
+)
 
 
 @given(SIZES, st.integers(1, 12), st.integers(1, 6), st.integers(0, 3))
@@ -51,7 +53,8 @@ def test_another_seed_makes_another_plan() -> None:
 def test_a_longer_training_begins_like_a_shorter_one() -> None:
     sizes = [(number % 7, 1) for number in range(20)]
     short, long = (
-        planned_steps(sizes, FineTuningSettings(steps=steps, batch_size=4)) for steps in (5, 50)
+        planned_steps(sizes, FineTuningSettings(steps=steps, batch_size=4))
+        for steps in (5, 50)
     )
     assert long[:5] == short
 
@@ -60,7 +63,9 @@ def test_a_pool_puts_like_lengths_together() -> None:
     sizes = [(number % 64 + 1, 1) for number in range(640)]
 
     def padding(pool: int) -> int:
-        plan = planned_steps(sizes, FineTuningSettings(steps=80, batch_size=8, pool=pool))
+        plan = planned_steps(
+            sizes, FineTuningSettings(steps=80, batch_size=8, pool=pool)
+        )
         return sum(
             max(sizes[number][0] for number in step) - sizes[number][0]
             for step in plan
@@ -79,7 +84,9 @@ def test_small_data_stay_as_they_come() -> None:
 
 
 @given(SIZES, st.integers(1, 9))
-def test_parts_are_the_step_sorted_and_cut_evenly(sizes: list[tuple[int, int]], count: int) -> None:
+def test_parts_are_the_step_sorted_and_cut_evenly(
+    sizes: list[tuple[int, int]], count: int
+) -> None:
     step = list(range(len(sizes)))[::-1]
     cut = split_by_size(step, sizes, count)
     assert len(cut) == count
@@ -92,14 +99,21 @@ def test_parts_are_the_step_sorted_and_cut_evenly(sizes: list[tuple[int, int]], 
 SUBWORDS = st.lists(st.integers(3, 99), min_size=1, max_size=20).map(tuple)
 
 
-@given(st.lists(st.builds(SubwordPair, SUBWORDS, SUBWORDS), min_size=1, max_size=8), st.data())
+@given(
+    st.lists(st.builds(SubwordPair, SUBWORDS, SUBWORDS), min_size=1, max_size=8),
+    st.data(),
+)
 def test_a_batch_holds_the_subwords_of_its_examples(
     examples: list[SubwordPair], data: st.DataObject
 ) -> None:
     corpus = SubwordCorpus(examples, padding=0, start=1, device=torch.device("cpu"))
-    part = data.draw(st.lists(st.sampled_from(range(len(examples))), min_size=1, max_size=8))
+    part = data.draw(
+        st.lists(st.sampled_from(range(len(examples))), min_size=1, max_size=8)
+    )
     batch = corpus.collate(part)
-    assert all(tensor.shape[1] % ROUND == 0 and tensor.dtype == torch.long for tensor in batch)
+    assert all(
+        tensor.shape[1] % ROUND == 0 and tensor.dtype == torch.long for tensor in batch
+    )
     for row, number in enumerate(part):
         example = examples[number]
         mask = batch.mask[row].bool()
@@ -107,17 +121,24 @@ def test_a_batch_holds_the_subwords_of_its_examples(
         assert batch.sources[row][~mask].tolist() == [0] * int((~mask).sum())
         labels = batch.labels[row]
         assert labels[labels != IGNORED].tolist() == list(example.target)
-        assert batch.inputs[row, : len(example.target)].tolist() == [1, *example.target[:-1]]
+        assert batch.inputs[row, : len(example.target)].tolist() == [
+            1,
+            *example.target[:-1],
+        ]
 
 
 @pytest.mark.parametrize(("precision", "error"), [("float32", 1e-6), ("bf16", 0.15)])
 def test_a_copy_of_the_model_finds_the_gradients_that_the_model_finds(
     precision: Precision, error: float
 ) -> None:
-    model = small_t5(SmallT5Settings(width=16, layers=2, heads=2, dropout=0.0), 32, seed=0)
+    model = small_t5(
+        SmallT5Settings(width=16, layers=2, heads=2, dropout=0.0), 32, seed=0
+    )
     plain = copy.deepcopy(model)
     fuse_kernels(model)
-    pairs = [SubwordPair(tuple(range(3, 5 + n)), tuple(range(4, 9 - n))) for n in range(4)]
+    pairs = [
+        SubwordPair(tuple(range(3, 5 + n)), tuple(range(4, 9 - n))) for n in range(4)
+    ]
     corpus = SubwordCorpus(pairs, 0, 0, torch.device("cpu"))
     copied = CopiedModel(model, precision, 0.0)
     with torch.no_grad():
@@ -126,7 +147,9 @@ def test_a_copy_of_the_model_finds_the_gradients_that_the_model_finds(
     for part in ([0, 1], [2, 3]):
         batch, subwords = corpus.collate(part), torch.tensor(12.0)
         expected = CrossEntropy(plain, "float32", 0.0).backward(batch, subwords)
-        torch.testing.assert_close(copied.backward(batch, subwords), expected, rtol=error, atol=0)
+        torch.testing.assert_close(
+            copied.backward(batch, subwords), expected, rtol=error, atol=0
+        )
     for weight, other in zip(model.parameters(), plain.parameters(), strict=True):
         assert weight.grad is not None
         assert other.grad is not None

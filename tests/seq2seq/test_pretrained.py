@@ -28,21 +28,28 @@ def test_a_folder_is_loaded_in_float32_without_a_word(
     assert capfd.readouterr() == ("", "")
 
 
-def test_weights_that_are_missing_are_refused_by_name(tiny_folder: Path, tmp_path: Path) -> None:
+def test_weights_that_are_missing_are_refused_by_name(
+    tiny_folder: Path, tmp_path: Path
+) -> None:
     folder = tmp_path / "broken"
     shutil.copytree(tiny_folder, folder)
     weights = load_file(folder / "model.safetensors")
     del weights["encoder.final_layer_norm.weight"]
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
     with pytest.raises(
-        NqgError, match=r"are incomplete: 1 are missing, first encoder\.final_layer_norm\.weight"
+        NqgError,
+        match=r"are incomplete: 1 are missing, first encoder\.final_layer_norm\.weight",
     ):
         load_pretrained(str(folder))
 
 
 def test_an_encoder_alone_is_refused(tmp_path: Path) -> None:
     config = BertConfig(
-        vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8
+        vocab_size=9,
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=1,
+        intermediate_size=8,
     )
     BertModel(config).save_pretrained(tmp_path)  # type: ignore[no-untyped-call]
     with pytest.raises(
@@ -53,7 +60,9 @@ def test_an_encoder_alone_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_model_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(NqgError, match="cannot load the sequence-to-sequence model") as refused:
+    with pytest.raises(
+        NqgError, match="cannot load the sequence-to-sequence model"
+    ) as refused:
         load_pretrained(str(tmp_path / "nowhere"))
     assert "\n" not in str(refused.value)
 
@@ -63,7 +72,9 @@ def test_without_peft_the_error_says_what_to_install(
 ) -> None:
     model, _ = load_pretrained(str(tiny_folder))
     monkeypatch.setitem(sys.modules, "peft", None)
-    with pytest.raises(MissingExtra, match=r"pip install -c constraints.txt -e '.\[lora\]'"):
+    with pytest.raises(
+        MissingExtra, match=r"pip install -c constraints.txt -e '.\[lora\]'"
+    ):
         with_lora(model, LoraSettings(), 0)
 
 

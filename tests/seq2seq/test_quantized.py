@@ -19,9 +19,14 @@ from nqg.seq2seq.seq2seq import Seq2seq
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings, SmallT5Settings
 from nqg.types.target_grammar import TargetGrammar
 
-VERBS, OBJECTS = ("open", "close", "lock", "find"), ("door", "window", "gate", "box", "safe")
+VERBS, OBJECTS = (
+    ("open", "close", "lock", "find"),
+    ("door", "window", "gate", "box", "safe"),
+)
 EXAMPLES = [
-    Example(f"{verb} the {thing}", f"{verb} ( {thing} )") for verb in VERBS for thing in OBJECTS
+    Example(f"{verb} the {thing}", f"{verb} ( {thing} )")
+    for verb in VERBS
+    for thing in OBJECTS
 ]
 SMALL = Seq2seqSettings(
     embedded=SmallT5Settings(width=32, layers=1, heads=2, dropout=0.0), longest_target=8
@@ -31,7 +36,9 @@ SENTENCES = [example.source for example in EXAMPLES]
 
 
 @pytest.fixture(autouse=True)
-def _cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def _cache(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("NQG_DATA_CACHE", str(tmp_path_factory.mktemp("cache")))
     monkeypatch.delenv("NQG_FAST", raising=False)
 
@@ -49,7 +56,9 @@ def load(folder: Path, grammar: TargetGrammar | None = None) -> QuantizedSeq2seq
     return found
 
 
-def test_eight_bits_answer_like_floats_with_about_the_same_probability(folder: Path) -> None:
+def test_eight_bits_answer_like_floats_with_about_the_same_probability(
+    folder: Path,
+) -> None:
     fast = load(folder)
     answers, slow = fast.answers(SENTENCES), fast.seq2seq.answers(SENTENCES)
     right = [
@@ -67,7 +76,9 @@ def test_eight_bits_answer_like_floats_with_about_the_same_probability(folder: P
     assert not fast.answers([])
 
 
-def test_a_head_of_its_own_that_is_not_scaled_gives_the_same_losses(folder: Path) -> None:
+def test_a_head_of_its_own_that_is_not_scaled_gives_the_same_losses(
+    folder: Path,
+) -> None:
     free = Seq2seq.load(folder, "cpu")
     free.model.config.scale_decoder_outputs = False  # as that of flan-t5
     with torch.no_grad():
@@ -78,7 +89,9 @@ def test_a_head_of_its_own_that_is_not_scaled_gives_the_same_losses(folder: Path
     fast = load(folder.with_name("untied"))
     assert fast.seq2seq.model.config.scale_decoder_outputs is False
     example = EXAMPLES[3]
-    assert fast.loss(example) == pytest.approx(fast.seq2seq.losses([example])[0], abs=0.1)
+    assert fast.loss(example) == pytest.approx(
+        fast.seq2seq.losses([example])[0], abs=0.1
+    )
 
 
 def test_what_is_illegal_is_decoded_again_under_the_grammar(folder: Path) -> None:
@@ -88,7 +101,9 @@ def test_what_is_illegal_is_decoded_again_under_the_grammar(folder: Path) -> Non
     assert [each.target for each in found] == [
         each.target for each in LegalSeq2seq(fast.seq2seq, grammar).answers(SENTENCES)
     ]
-    assert all(each.target is None or grammar.accepts(each.target.split()) for each in found)
+    assert all(
+        each.target is None or grammar.accepts(each.target.split()) for each in found
+    )
 
 
 def test_a_folder_is_converted_once_and_few_are_kept(
@@ -124,7 +139,10 @@ def test_where_it_cannot_or_disagrees_pytorch_answers(
 ) -> None:
     free = Seq2seq.load(folder, "cpu")
     assert (
-        QuantizedSeq2seq.load(replace(free, settings=replace(SMALL, model="cgps")), folder) is None
+        QuantizedSeq2seq.load(
+            replace(free, settings=replace(SMALL, model="cgps")), folder
+        )
+        is None
     )
     monkeypatch.setenv("NQG_FAST", "0")
     assert QuantizedSeq2seq.load(free, folder) is None

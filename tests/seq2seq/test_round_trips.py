@@ -20,10 +20,13 @@ from nqg.seq2seq.settings import (
 from nqg.types.program_trees import read_term
 from nqg.types.target_grammar import TargetGrammar
 
-LEGAL = TargetGrammar.parse("<s> ::= f ( <t> ) | g ( <t> , <t> )\n<t> ::= a | b | c | h ( <t> )")
+LEGAL = TargetGrammar.parse(
+    "<s> ::= f ( <t> ) | g ( <t> , <t> )\n<t> ::= a | b | c | h ( <t> )"
+)
 KNOWN = ["f ( a )", "f ( b )", "g ( a , c )", "f ( h ( b ) )"]
 SMALL = Seq2seqSettings(
-    embedded=SmallT5Settings(width=32, layers=1, heads=2, dropout=0.0), longest_target=12
+    embedded=SmallT5Settings(width=32, layers=1, heads=2, dropout=0.0),
+    longest_target=12,
 )
 BRIEF = FineTuningSettings(steps=60, learning_rate=0.01, batch_size=8)
 PAIRS = [
@@ -40,9 +43,9 @@ def applied(words: tuple[str, list[str]]) -> str:
 
 TERMS = st.recursive(
     st.sampled_from("abc"),
-    lambda inner: st.tuples(st.sampled_from("fg"), st.lists(inner, min_size=1, max_size=3)).map(
-        applied
-    ),
+    lambda inner: st.tuples(
+        st.sampled_from("fg"), st.lists(inner, min_size=1, max_size=3)
+    ).map(applied),
 )
 
 
@@ -53,7 +56,9 @@ def test_a_program_is_made_of_its_heads(program: str) -> None:
     assert term is not None
     rules = list(rules_of(term))
     grammar = Grammar.of(dict.fromkeys(rules), 6)
-    fit = GrammarSampler(grammar, [Example(program, program)]).fit([Example(program, program)])
+    fit = GrammarSampler(grammar, [Example(program, program)]).fit(
+        [Example(program, program)]
+    )
     assert fit.derivable == 1
     assert sum(len(rule.source) - rule.arity for rule in rules) == len(program.split())
 
@@ -88,7 +93,10 @@ def forward() -> Seq2seq:
 @pytest.fixture(scope="module")
 def reverse() -> Seq2seq:
     return Seq2seq.train(
-        [Example(pair.target, pair.source) for pair in PAIRS], SMALL, BRIEF, device="cpu"
+        [Example(pair.target, pair.source) for pair in PAIRS],
+        SMALL,
+        BRIEF,
+        device="cpu",
     )
 
 
@@ -96,21 +104,25 @@ def test_what_comes_back_is_kept(forward: Seq2seq, reverse: Seq2seq) -> None:
     programs = ["f ( a )", "g ( a , c )", "f ( c )"]
     found = round_trips(programs, reverse, forward, sentences=4, seed=0)
     assert {pair.target for pair in found} <= {*programs}
-    assert [pair.target for pair in found] == forward.predict([pair.source for pair in found])
+    assert [pair.target for pair in found] == forward.predict(
+        [pair.source for pair in found]
+    )
     assert Example("eff ay", "f ( a )") in found
     assert found == round_trips(programs, reverse, forward, sentences=4, seed=0)
 
 
-def test_targets_are_drawn_as_often_as_asked_and_the_same_for_a_seed(forward: Seq2seq) -> None:
+def test_targets_are_drawn_as_often_as_asked_and_the_same_for_a_seed(
+    forward: Seq2seq,
+) -> None:
     found = forward.drawn(["eff ay", "gee ay see"], count=3, top_p=1.0, seed=5)
     assert [len(each) for each in found] == [3, 3]
     assert found == forward.drawn(["eff ay", "gee ay see"], count=3, top_p=1.0, seed=5)
 
 
 def test_rounds_add_pairs_and_tell_of_their_models() -> None:
-    grammar = Grammar.parse("eff NT_1 ### f ( NT_1 )\nay ### a\nbee ### b\nsee ### c").typed_by(
-        LEGAL
-    )
+    grammar = Grammar.parse(
+        "eff NT_1 ### f ( NT_1 )\nay ### a\nbee ### b\nsee ### c"
+    ).typed_by(LEGAL)
     seen: list[int] = []
     asked = AugmentationSettings(
         samples=6, reverse_steps=40, rounds=2, round_steps=50, programs=5, sentences=2

@@ -33,7 +33,9 @@ def test_a_tiny_model_learns_its_examples_by_heart(seq2seq: Seq2seq) -> None:
     assert seq2seq.exact_match(EXAMPLES) == 1.0
 
 
-def test_a_loaded_model_predicts_what_the_saved_one_did(seq2seq: Seq2seq, tmp_path: Path) -> None:
+def test_a_loaded_model_predicts_what_the_saved_one_did(
+    seq2seq: Seq2seq, tmp_path: Path
+) -> None:
     asked = [*SOURCES, "jump left", "walk and turn"]
     seq2seq.save(tmp_path / "model")
     loaded = Seq2seq.load(tmp_path / "model", device="cpu")
@@ -52,7 +54,9 @@ def test_nothing_is_asked_and_nothing_answered(seq2seq: Seq2seq) -> None:
     assert seq2seq.predict([]) == []
 
 
-def test_an_answer_is_a_prediction_with_the_probability_of_its_pieces(seq2seq: Seq2seq) -> None:
+def test_an_answer_is_a_prediction_with_the_probability_of_its_pieces(
+    seq2seq: Seq2seq,
+) -> None:
     asked = [*SOURCES, "jump left", "left left walk and turn"]
     answers = seq2seq.answers(asked)
     assert [answer.target for answer in answers] == seq2seq.predict(asked)
@@ -65,14 +69,18 @@ def test_an_answer_is_a_prediction_with_the_probability_of_its_pieces(seq2seq: S
 def _probability(seq2seq: Seq2seq, source: str) -> float:
     """The probability of what the model writes, asked for piece after piece, a source at a time."""
     batch = seq2seq.tokenizer(
-        [seq2seq.settings.prefix + source], return_tensors="pt", return_token_type_ids=False
+        [seq2seq.settings.prefix + source],
+        return_tensors="pt",
+        return_token_type_ids=False,
     )
     [row] = seq2seq.model.generate(
         **batch, max_new_tokens=seq2seq.settings.longest_target, do_sample=False
     ).tolist()
     probability = 1.0
     for place in range(1, len(row)):
-        logits = seq2seq.model(**batch, decoder_input_ids=torch.tensor([row[:place]])).logits
+        logits = seq2seq.model(
+            **batch, decoder_input_ids=torch.tensor([row[:place]])
+        ).logits
         probability *= float(logits[0, -1].softmax(-1)[row[place]])
     return probability
 
@@ -103,7 +111,9 @@ def test_batches_hold_every_source_once_longest_first_and_stay_small(
     assert sorted(places) == list(range(len(lengths)))
     assert [lengths[place] for place in places] == sorted(lengths, reverse=True)
     for batch in batches:
-        assert len(batch) == 1 or beams * len(batch) * lengths[batch[0]] <= BATCH_SUBWORDS
+        assert (
+            len(batch) == 1 or beams * len(batch) * lengths[batch[0]] <= BATCH_SUBWORDS
+        )
 
 
 def test_beams_find_what_greed_finds_where_the_model_is_sure(seq2seq: Seq2seq) -> None:
@@ -120,7 +130,9 @@ def test_candidates_are_the_likeliest_of_all_texts_where_there_are_beams_for_all
     for source in ("jump left", "walk twice"):
         [found] = brief.candidates([source], words)
         batch = seq2seq.tokenizer(
-            [seq2seq.settings.prefix + source], return_tensors="pt", return_token_type_ids=False
+            [seq2seq.settings.prefix + source],
+            return_tensors="pt",
+            return_token_type_ids=False,
         )
         rows = torch.tensor([[0, word] for word in range(words)])
         logits = seq2seq.model(
@@ -136,7 +148,9 @@ def test_candidates_are_the_likeliest_of_all_texts_where_there_are_beams_for_all
         }
         best = sorted(texts, key=texts.__getitem__, reverse=True)[:6]
         for answer, way in zip(found, best, strict=False):
-            assert (answer.target or "") == seq2seq.tokenizer.decode(way, skip_special_tokens=True)
+            assert (answer.target or "") == seq2seq.tokenizer.decode(
+                way, skip_special_tokens=True
+            )
             if (
                 way[-1] != seq2seq.tokenizer.pad_token_id
             ):  # which cannot be told from what fills the row up
@@ -156,9 +170,13 @@ class Without(LogitsProcessor):
 
 
 @pytest.mark.parametrize("beams", [1, 2])
-def test_pieces_that_are_not_allowed_are_never_written(seq2seq: Seq2seq, beams: int) -> None:
+def test_pieces_that_are_not_allowed_are_never_written(
+    seq2seq: Seq2seq, beams: int
+) -> None:
     forbidden = seq2seq.tokenizer.convert_tokens_to_ids(["I_WALK"])
-    strict = replace(seq2seq, settings=replace(seq2seq.settings, beams=beams, longest_target=12))
+    strict = replace(
+        seq2seq, settings=replace(seq2seq.settings, beams=beams, longest_target=12)
+    )
     answers = strict.predict(SOURCES, allowed=Without(forbidden))
     assert answers[0] == "I_JUMP"
     assert not any("I_WALK" in answer for answer in answers)
@@ -177,7 +195,10 @@ def test_sources_that_are_too_long_are_told(seq2seq: Seq2seq) -> None:
 
 def test_examples_that_are_cut_for_training_are_counted() -> None:
     fitting = FineTuning(
-        EXAMPLES, replace(SMALL, longest_source=5, longest_target=4), BRIEF, device="cpu"
+        EXAMPLES,
+        replace(SMALL, longest_source=5, longest_target=4),
+        BRIEF,
+        device="cpu",
     )
     assert (fitting.truncation.sources, fitting.truncation.targets) == (2, 2)
     assert (
@@ -196,22 +217,29 @@ def test_the_same_seed_makes_the_same_model_and_another_one_another() -> None:
     assert losses(0) == losses(0) != losses(1)
 
 
-def test_a_folder_of_hugging_face_is_fine_tuned(tiny_folder: Path, tmp_path: Path) -> None:
+def test_a_folder_of_hugging_face_is_fine_tuned(
+    tiny_folder: Path, tmp_path: Path
+) -> None:
     named = Seq2seqSettings(model=str(tiny_folder))
     trained = Seq2seq.train(
         EXAMPLES, named, FineTuningSettings(steps=3, learning_rate=0.05), device="cpu"
     )
     weights = dict(trained.model.named_parameters())
-    assert "lm_head.weight" in weights, "the head of its own must not be tied to the embeddings"
+    assert "lm_head.weight" in weights, (
+        "the head of its own must not be tied to the embeddings"
+    )
     trained.save(tmp_path / "tuned")
     loaded = Seq2seq.load(tmp_path / "tuned", device="cpu")
     assert all(
-        torch.equal(weight, weights[name]) for name, weight in loaded.model.named_parameters()
+        torch.equal(weight, weights[name])
+        for name, weight in loaded.model.named_parameters()
     )
     assert loaded.predict(SOURCES) == trained.predict(SOURCES)
 
 
-def test_lora_learns_beside_frozen_weights_and_is_merged(tiny_folder: Path, tmp_path: Path) -> None:
+def test_lora_learns_beside_frozen_weights_and_is_merged(
+    tiny_folder: Path, tmp_path: Path
+) -> None:
     pytest.importorskip("peft")
     named = Seq2seqSettings(model=str(tiny_folder), lora=LoraSettings(rank=4))
     fitting = FineTuning(

@@ -27,7 +27,9 @@ def folder(seq2seq: Seq2seq, tmp_path: Path) -> Path:
 
 
 def test_settings_and_spelling_come_back(seq2seq: Seq2seq, tmp_path: Path) -> None:
-    settings = replace(seq2seq.settings, model="t5-base", lora=LoraSettings(rank=3), beams=4)
+    settings = replace(
+        seq2seq.settings, model="t5-base", lora=LoraSettings(rank=3), beams=4
+    )
     spelling = TargetCodec({"<": "•", "▁": "–"}, space="¶", words={"I_JUMP": "jump"})
     replace(seq2seq, settings=settings, spelling=spelling).save(tmp_path / "model")
     loaded = Seq2seq.load(tmp_path / "model", device="cpu")
@@ -61,7 +63,8 @@ def test_a_model_takes_the_place_of_an_older_one_and_of_nothing_else(
     other.mkdir()
     (other / "to my aunt.txt").write_text("dear aunt")
     with pytest.raises(
-        NqgError, match="exists and is not a model folder: choose another name, or remove it first"
+        NqgError,
+        match="exists and is not a model folder: choose another name, or remove it first",
     ):
         seq2seq.save(other)
 
@@ -85,16 +88,25 @@ def changed(**values: Any) -> Callable[[Path], None]:
             lambda folder: (folder / "model.safetensors").write_bytes(b""),
             "is damaged: it is not the file that was saved",
         ),
-        (lambda folder: (folder / INDEX).unlink(), f"is not a model folder: it has no {INDEX}"),
+        (
+            lambda folder: (folder / INDEX).unlink(),
+            f"is not a model folder: it has no {INDEX}",
+        ),
         (lambda folder: (folder / INDEX).write_text("{"), "not valid JSON"),
         (changed(kind="nqg model"), "expected an object with 'kind': 'nqg seq2seq'"),
-        (changed(version=9), "was written in version 9 of the format; this nqg reads version 1"),
+        (
+            changed(version=9),
+            "was written in version 9 of the format; this nqg reads version 1",
+        ),
         (
             changed(settings={"beams": 1}),
             "the key 'model' of 'settings' is missing; expected a string",
         ),
         (changed(spelling=[]), "expected an object as 'spelling', found []"),
-        (changed(files={}), "'files' should name at least config.json, tokenizer_config.json"),
+        (
+            changed(files={}),
+            "'files' should name at least config.json, tokenizer_config.json",
+        ),
     ],
 )
 def test_a_damaged_folder_is_refused_with_the_reason(

@@ -7,7 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from nqg.errors import NqgError
-from nqg.seq2seq.settings import FineTuningSettings, LoraSettings, Seq2seqSettings, SmallT5Settings
+from nqg.seq2seq.settings import (
+    FineTuningSettings,
+    LoraSettings,
+    Seq2seqSettings,
+    SmallT5Settings,
+)
 
 
 def test_the_defaults_are_those_of_the_paper() -> None:
@@ -18,7 +23,12 @@ def test_the_defaults_are_those_of_the_paper() -> None:
         256,
         1,
     )
-    assert (training.optimizer, training.schedule, training.steps, training.batch_size) == (
+    assert (
+        training.optimizer,
+        training.schedule,
+        training.steps,
+        training.batch_size,
+    ) == (
         "adafactor",
         "constant",
         3000,
@@ -40,8 +50,14 @@ def test_a_model_from_scratch_learns_faster_unless_told_otherwise() -> None:
     ("make", "words"),
     [
         (lambda: FineTuningSettings(steps=0), "steps is 0; expected 1 or more"),
-        (lambda: FineTuningSettings(accumulate=-1), "accumulate is -1; expected 1 or more"),
-        (lambda: FineTuningSettings(evaluate_every=0), "evaluate_every is 0; expected 1 or more"),
+        (
+            lambda: FineTuningSettings(accumulate=-1),
+            "accumulate is -1; expected 1 or more",
+        ),
+        (
+            lambda: FineTuningSettings(evaluate_every=0),
+            "evaluate_every is 0; expected 1 or more",
+        ),
         (
             lambda: FineTuningSettings(learning_rate=0.0),
             "learning_rate is 0.0; expected more than 0",
@@ -74,7 +90,9 @@ def test_a_model_from_scratch_learns_faster_unless_told_otherwise() -> None:
         ),
     ],
 )
-def test_nonsense_is_refused_with_what_was_expected(make: Callable[[], object], words: str) -> None:
+def test_nonsense_is_refused_with_what_was_expected(
+    make: Callable[[], object], words: str
+) -> None:
     with pytest.raises(NqgError) as refused:
         make()
     assert words in str(refused.value)

@@ -21,7 +21,15 @@ from nqg.seq2seq.settings import SmallT5Settings
 from nqg.seq2seq.sharding import check_divisible, with_weights
 from nqg.training.processes import Processes
 from seq2seq_examples import EXAMPLES
-from seq2seq_sharded import CASES, KILLED, SAVED, UNEVEN, gradient_size, new_fitting, own_numbers
+from seq2seq_sharded import (
+    CASES,
+    KILLED,
+    SAVED,
+    UNEVEN,
+    gradient_size,
+    new_fitting,
+    own_numbers,
+)
 
 pytest_plugins = ["seq2seq_fixtures"]
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -97,7 +105,9 @@ def test_two_processes_have_the_losses_and_end_with_the_weights_of_one(
         assert losses == pytest.approx(
             [alone.losses[number] for number in made], rel=ROUNDING.get(case, 1e-5)
         )
-        assert found["predicted"] == loaded.predict([example.source for example in EXAMPLES])
+        assert found["predicted"] == loaded.predict(
+            [example.source for example in EXAMPLES]
+        )
     if case not in ROUNDING:
         weights = dict(loaded.model.named_parameters())
         assert weights.keys() == dict(finished.model.named_parameters()).keys()
@@ -106,7 +116,9 @@ def test_two_processes_have_the_losses_and_end_with_the_weights_of_one(
 
 
 def test_bf16_is_not_float32(together: Path) -> None:
-    rounded, exact = (dict(outcomes(together, case)[0]["steps"]) for case in ("bf16", "adafactor"))
+    rounded, exact = (
+        dict(outcomes(together, case)[0]["steps"]) for case in ("bf16", "adafactor")
+    )
     assert rounded[SAVED + 1] != exact[SAVED + 1]
 
 
@@ -120,9 +132,15 @@ def test_gradients_are_added_up_and_not_averaged(
 
 
 @pytest.mark.parametrize("case", ["adafactor", "adamw, clipped", "lora"])
-def test_each_process_holds_half_of_everything(together: Path, calm_folder: str, case: str) -> None:
+def test_each_process_holds_half_of_everything(
+    together: Path, calm_folder: str, case: str
+) -> None:
     alone = trained_alone(case, calm_folder)
-    whole = {"weights": alone.weights, "gradients": alone.learned, "moments": 2 * alone.learned}
+    whole = {
+        "weights": alone.weights,
+        "gradients": alone.learned,
+        "moments": 2 * alone.learned,
+    }
     for found in outcomes(together, case):
         held = found["held"]
         if case == "adafactor":
@@ -130,28 +148,39 @@ def test_each_process_holds_half_of_everything(together: Path, calm_folder: str,
         assert held == {name: pytest.approx(whole[name] / 2, rel=0.1) for name in held}
 
 
-def test_every_block_is_gathered_on_its_own_and_the_rest_together(together: Path) -> None:
+def test_every_block_is_gathered_on_its_own_and_the_rest_together(
+    together: Path,
+) -> None:
     blocks = 2 * UNEVEN.embedded.layers
-    assert [found["units"] for found in outcomes(together, "adafactor")] == [blocks + 1] * 2
+    assert [found["units"] for found in outcomes(together, "adafactor")] == [
+        blocks + 1
+    ] * 2
 
 
 def test_a_process_alone_keeps_all_weights_whatever_the_setting() -> None:
-    sharded, plain = (new_fitting("adafactor", "", shard=shard) for shard in (True, False))
+    sharded, plain = (
+        new_fitting("adafactor", "", shard=shard) for shard in (True, False)
+    )
     assert not sharded.trainer.is_sharded
-    assert [step.loss for step in sharded.steps()] == [step.loss for step in plain.steps()]
+    assert [step.loss for step in sharded.steps()] == [
+        step.loss for step in plain.steps()
+    ]
 
 
 def test_a_step_with_too_few_examples_for_all_processes_is_refused() -> None:
     check_divisible(6, 3, Processes(count=2))
     with pytest.raises(
-        SettingsError, match=r"a step of 6 examples .* 8 parts, accumulate \(4\) times .* \(2\)"
+        SettingsError,
+        match=r"a step of 6 examples .* 8 parts, accumulate \(4\) times .* \(2\)",
     ):
         check_divisible(6, 4, Processes(count=2))
 
 
 def test_a_copy_with_other_weights_has_the_ties_of_the_first() -> None:
     model = small_t5(SmallT5Settings(width=4, layers=1, heads=1), 9, seed=0)
-    empty = with_weights(model, (weight.detach().to("meta") for weight in model.parameters()))
+    empty = with_weights(
+        model, (weight.detach().to("meta") for weight in model.parameters())
+    )
     assert all(weight.is_meta for weight in empty.parameters())
     filled = with_weights(empty, (weight.detach() + 1 for weight in model.parameters()))
     assert filled.lm_head.weight is filled.shared.weight

@@ -9,7 +9,14 @@ from typing import Any
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import (
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+)
 from transformers import AutoTokenizer, ByT5Tokenizer, PreTrainedTokenizerFast
 
 from nqg.data.example_files import read_examples
@@ -47,11 +54,21 @@ def like_t5() -> Any:
 def like_bert() -> Any:
     """Lower case without accents, punctuation marks apart, spaces forgotten, and tidied up when decoded."""
     lower = [
-        character for character in [*ASCII, *SIGNS] if not character.isupper() and character != "é"
+        character
+        for character in [*ASCII, *SIGNS]
+        if not character.isupper() and character != "é"
     ]
-    vocabulary = ["[PAD]", "[SEP]", "[UNK]", *lower, *(f"##{character}" for character in lower)]
+    vocabulary = [
+        "[PAD]",
+        "[SEP]",
+        "[UNK]",
+        *lower,
+        *(f"##{character}" for character in lower),
+    ]
     tokenizer = Tokenizer(
-        models.WordPiece(dict(zip(vocabulary, range(999), strict=False)), unk_token="[UNK]")
+        models.WordPiece(
+            dict(zip(vocabulary, range(999), strict=False)), unk_token="[UNK]"
+        )
     )
     tokenizer.normalizer = normalizers.BertNormalizer()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -66,7 +83,8 @@ def byte_level() -> Any:
     """Bytes as GPT-2 writes them: nothing is lost but what looks like a special token."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     vocabulary = {
-        piece: number for number, piece in enumerate(["<pad>", "</s>", "<unk>", *alphabet])
+        piece: number
+        for number, piece in enumerate(["<pad>", "</s>", "<unk>", *alphabet])
     }
     tokenizer = Tokenizer(models.BPE(vocabulary, []))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -87,7 +105,9 @@ BUILT: dict[str, Callable[[], Any]] = {
     "ByT5": ByT5Tokenizer,
 }
 TEXT = st.text(
-    st.sampled_from([*"ab1 _-<>{}~^`.,'()=I\n\t", "é", "²", "…"]), min_size=1, max_size=12
+    st.sampled_from([*"ab1 _-<>{}~^`.,'()=I\n\t", "é", "²", "…"]),
+    min_size=1,
+    max_size=12,
 )
 ODD = [
     "select a from b where c <= 3 and d != '{ x }'",
@@ -114,15 +134,22 @@ def test_odd_targets_survive_every_tokenizer(make: Callable[[], Any]) -> None:
 @pytest.mark.parametrize("make", BUILT.values(), ids=BUILT)
 @settings(max_examples=25)
 @given(targets=st.lists(TEXT, min_size=1, max_size=4))
-def test_any_targets_survive_every_tokenizer(make: Callable[[], Any], targets: list[str]) -> None:
+def test_any_targets_survive_every_tokenizer(
+    make: Callable[[], Any], targets: list[str]
+) -> None:
     assume(
-        not any("</s>" in target or "<pad>" in target or "<unk>" in target for target in targets)
+        not any(
+            "</s>" in target or "<pad>" in target or "<unk>" in target
+            for target in targets
+        )
     )
     survives(make(), targets)
 
 
 @given(targets=st.lists(TEXT, min_size=1, max_size=4))
-def test_any_targets_survive_the_embedded_tokenizer_untouched(targets: list[str]) -> None:
+def test_any_targets_survive_the_embedded_tokenizer_untouched(
+    targets: list[str],
+) -> None:
     assert survives(word_tokenizer(targets), targets) == TargetCodec()
 
 
@@ -139,7 +166,10 @@ def test_only_what_is_lost_gets_a_stand_in_that_no_target_holds() -> None:
 
 
 def test_stand_ins_are_signs_that_unseen_targets_are_unlikely_to_hold() -> None:
-    assert all(not sign.isascii() for sign in fit_codec(like_t5(), ["a < b"]).stand_ins.values())
+    assert all(
+        not sign.isascii()
+        for sign in fit_codec(like_t5(), ["a < b"]).stand_ins.values()
+    )
 
 
 def test_spaces_that_a_tokenizer_forgets_are_marked() -> None:
@@ -158,7 +188,9 @@ def test_the_choice_is_the_same_whatever_the_order_of_the_targets() -> None:
 
 def test_what_cannot_survive_is_refused_with_examples() -> None:
     with pytest.raises(NqgError) as refused:
-        fit_codec(word_tokenizer(["known words"]), ["known words", "known strangers", "more"])
+        fit_codec(
+            word_tokenizer(["known words"]), ["known words", "known strangers", "more"]
+        )
     words = str(refused.value)
     assert (
         "cannot represent 2 of 3 different targets, even with stand-ins: 'more' comes back as ''"
@@ -169,7 +201,9 @@ def test_what_cannot_survive_is_refused_with_examples() -> None:
 
 
 def test_losses_are_told_with_what_becomes_of_the_target() -> None:
-    assert unrecoverable(like_t5(), TargetCodec(), ["a < b", "a = b"]) == [("a < b", "a b")]
+    assert unrecoverable(like_t5(), TargetCodec(), ["a < b", "a = b"]) == [
+        ("a < b", "a b")
+    ]
 
 
 REAL = ["t5-tokenizer", "flan-t5-small", "bert-tiny", "minilm", "mpnet-base"]
@@ -179,7 +213,8 @@ REAL = ["t5-tokenizer", "flan-t5-small", "bert-tiny", "minilm", "mpnet-base"]
 def real_targets(real_data: Path) -> list[str]:
     """All different targets of GeoQuery, SCAN and Spider-SSP, the last as SQL and as grammars read it."""
     geoquery = [
-        example.target for example in read_examples(real_data / "geoquery" / "expected_dataset.tsv")
+        example.target
+        for example in read_examples(real_data / "geoquery" / "expected_dataset.tsv")
     ]
     scan = [
         line.split(" OUT: ")[1]
@@ -187,7 +222,11 @@ def real_targets(real_data: Path) -> list[str]:
     ]
     spider = load_spider_ssp(real_data / "spider" / "train_spider.json")
     return sorted(
-        {*geoquery, *scan, *(example.target for example in [*spider, *nqg_examples(spider)])}
+        {
+            *geoquery,
+            *scan,
+            *(example.target for example in [*spider, *nqg_examples(spider)]),
+        }
     )
 
 
@@ -205,7 +244,9 @@ def test_real_targets_survive_the_tokenizers_built_here(
     survives(make(), real_targets[::20])
 
 
-def test_all_real_targets_survive_the_embedded_tokenizer(real_targets: list[str]) -> None:
+def test_all_real_targets_survive_the_embedded_tokenizer(
+    real_targets: list[str],
+) -> None:
     assert fit_codec(word_tokenizer(real_targets), real_targets) == TargetCodec()
 
 
@@ -216,7 +257,10 @@ def words_like_t5(*words: str) -> Any:
     tokenizer = Tokenizer(
         models.Unigram([*pieces, *((f"▁{word}", -1.0) for word in words)], unk_id=2)
     )
-    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.NFKC(), pre_tokenizers.Metaspace()
+    tokenizer.normalizer, tokenizer.pre_tokenizer = (
+        normalizers.NFKC(),
+        pre_tokenizers.Metaspace(),
+    )
     tokenizer.decoder = decoders.Metaspace()
     tokenizer.post_processor = processors.TemplateProcessing(
         single="$A </s>", special_tokens=[("</s>", 1)]
@@ -245,21 +289,32 @@ def test_few_long_tokens_are_written_as_the_words_in_them() -> None:
     assert not unrecoverable(tokenizer, codec, [target.strip() for target in ACTIONS])
 
 
-def test_short_targets_many_tokens_and_whoever_asks_for_it_keep_their_own_words() -> None:
+def test_short_targets_many_tokens_and_whoever_asks_for_it_keep_their_own_words() -> (
+    None
+):
     tokenizer = words_like_t5("left", "right", "jump")
     assert not fit_codec(tokenizer, ["left right " * 300, "jump"]).words
     assert not fit_codec(tokenizer, [f"I_TOKEN_{number}" for number in range(50)]).words
     assert not fit_codec(tokenizer, ACTIONS, one_subword=False).words
-    assert fit_codec(tokenizer, ["I_JUMP"], one_subword=True).words == {"I_JUMP": "jump"}
+    assert fit_codec(tokenizer, ["I_JUMP"], one_subword=True).words == {
+        "I_JUMP": "jump"
+    }
 
 
-TOKENS = st.sampled_from(["I_JUMP", "I_JUMP_LEFT", "left", "jump", "a(b", "x_1", "<", "JUMP", "é"])
+TOKENS = st.sampled_from(
+    ["I_JUMP", "I_JUMP_LEFT", "left", "jump", "a(b", "x_1", "<", "JUMP", "é"]
+)
 TARGET = st.lists(TOKENS, min_size=1, max_size=6).map(" ".join)
 
 
 @settings(max_examples=50)
-@given(targets=st.lists(TARGET, min_size=1, max_size=5), others=st.lists(TARGET, max_size=5))
-def test_words_for_tokens_lose_nothing_of_any_target(targets: list[str], others: list[str]) -> None:
+@given(
+    targets=st.lists(TARGET, min_size=1, max_size=5),
+    others=st.lists(TARGET, max_size=5),
+)
+def test_words_for_tokens_lose_nothing_of_any_target(
+    targets: list[str], others: list[str]
+) -> None:
     tokenizer = words_like_t5("left", "jump", "house", "table", "tree")
     codec = fit_codec(tokenizer, targets, one_subword=True)
     assert round_trips(tokenizer, codec, targets) == targets

@@ -18,7 +18,8 @@ def shown(source: str, target: str, *mentions: Mention) -> tuple[str, str]:
 def restored(pair: DelexicalizedPair) -> Tokens:
     """The program with the values behind the placeholders."""
     values = {
-        name: mention.value for name, mention in zip(pair.placeholders, pair.mentions, strict=True)
+        name: mention.value
+        for name, mention in zip(pair.placeholders, pair.mentions, strict=True)
     }
     return tuple(token for each in pair.target for token in values.get(each, (each,)))
 
@@ -62,7 +63,9 @@ def test_the_longest_mention_counts_and_a_part_of_its_value_is_nobodys() -> None
 def test_two_readings_of_one_name_are_used_in_turn() -> None:
     river, state = ("river", "(", "colorado", ")"), ("state", "(", "colorado", ")")
     mentions = [
-        Mention(at, at + 1, *each) for at in (2, 4) for each in (("state", state), ("river", river))
+        Mention(at, at + 1, *each)
+        for at in (2, 4)
+        for each in (("state", state), ("river", river))
     ]
     assert shown(
         "does the colorado cross colorado",
@@ -75,7 +78,11 @@ def test_two_readings_of_one_name_are_used_in_turn() -> None:
 
 
 def test_equal_values_of_two_slots_take_turns() -> None:
-    mentions = [Mention(at, at + 1, slot, ("york",)) for at in (0, 2) for slot in ("state", "city")]
+    mentions = [
+        Mention(at, at + 1, slot, ("york",))
+        for at in (0, 2)
+        for slot in ("state", "city")
+    ]
     assert shown("york and york", "f ( york , york )", *mentions) == (
         "@state_1 and @city_1",
         "f ( @state_1 , @city_1 )",
@@ -102,7 +109,9 @@ def test_a_marked_pair_is_restored_and_has_every_placeholder_on_both_sides(
         token for token in pair.target if token[0] == "@"
     }
     assert set(pair.placeholders) == {token for token in pair.source if token[0] == "@"}
-    covered = [at for mention in pair.mentions for at in range(mention.start, mention.end)]
+    covered = [
+        at for mention in pair.mentions for at in range(mention.start, mention.end)
+    ]
     assert len(covered) == len(set(covered))
     assert [token for token in pair.source if token[0] != "@"] == [
         token for at, token in enumerate(source) if at not in covered
@@ -110,7 +119,9 @@ def test_a_marked_pair_is_restored_and_has_every_placeholder_on_both_sides(
 
 
 @given(st.lists(MENTIONS, max_size=8))
-def test_longest_spans_overlap_no_other_and_leave_no_mention_free(found: list[Mention]) -> None:
+def test_longest_spans_overlap_no_other_and_leave_no_mention_free(
+    found: list[Mention],
+) -> None:
     spans = [(group[0].start, group[0].end) for group in longest_spans(found)]
     covered = [at for start, end in spans for at in range(start, end)]
     assert covered == sorted(set(covered))

@@ -47,7 +47,11 @@ def test_names_are_found_wherever_a_naive_search_finds_them(
 def test_a_file_has_names_or_aliases_with_values(tmp_path: Path) -> None:
     file = tmp_path / "cities.tsv"
     file.write_text("New York\tnyc\n\nBig Apple\tnyc\nOslo\n", encoding="utf-8")
-    assert read_gazetteer(file).values == {"new york": "nyc", "big apple": "nyc", "oslo": "Oslo"}
+    assert read_gazetteer(file).values == {
+        "new york": "nyc",
+        "big apple": "nyc",
+        "oslo": "Oslo",
+    }
 
 
 @given(st.lists(st.tuples(WORDS, WORDS), min_size=1))
@@ -65,13 +69,22 @@ def test_what_was_written_is_read_again(pairs: list[tuple[str, str]]) -> None:
             b"oslo\nrome\troma\tlazio\n",
             "names.tsv:2: expected 'name' or 'alias<TAB>value', found 3 columns",
         ),
-        (b"oslo\n\troma\n", "names.tsv:2: expected 'name' or 'alias<TAB>value', found '\\troma'"),
-        (b"rome\t \n", "names.tsv:1: expected 'name' or 'alias<TAB>value', found 'rome\\t '"),
+        (
+            b"oslo\n\troma\n",
+            "names.tsv:2: expected 'name' or 'alias<TAB>value', found '\\troma'",
+        ),
+        (
+            b"rome\t \n",
+            "names.tsv:1: expected 'name' or 'alias<TAB>value', found 'rome\\t '",
+        ),
         (
             b"oslo\nr\xf6ma\n",
             "names.tsv:2: byte 2 is 0xf6, which is not valid UTF-8; expected UTF-8 text",
         ),
-        (b"\n\n", "names.tsv: found no name, expected 'name' or 'alias<TAB>value' on every line"),
+        (
+            b"\n\n",
+            "names.tsv: found no name, expected 'name' or 'alias<TAB>value' on every line",
+        ),
         (None, "names.tsv: no such file"),
     ],
 )
@@ -99,7 +112,10 @@ def database(tmp_path: Path) -> Path:
 
 
 def test_the_values_of_a_column_are_names(database: Path) -> None:
-    assert column_values(database, "city.name").values == {"oslo": "Oslo", "rome": "Rome"}
+    assert column_values(database, "city.name").values == {
+        "oslo": "Oslo",
+        "rome": "Rome",
+    }
     assert column_values(database, "city.area code").values == {"39": "39", "47": "47"}
 
 
@@ -114,14 +130,18 @@ def test_the_values_of_a_column_are_names(database: Path) -> None:
         ),
     ],
 )
-def test_an_unknown_column_is_refused(database: Path, column: str, message: str) -> None:
+def test_an_unknown_column_is_refused(
+    database: Path, column: str, message: str
+) -> None:
     with pytest.raises(NqgError) as caught:
         column_values(database, column)
     assert str(caught.value).replace(f"{database.parent}/", "") == message
 
 
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(NqgError, match=r"geo.sqlite: expected a SQLite database, found no such"):
+    with pytest.raises(
+        NqgError, match=r"geo.sqlite: expected a SQLite database, found no such"
+    ):
         column_values(tmp_path / "geo.sqlite", "city.name")
     (tmp_path / "geo.sqlite").write_text("no database at all")
     with pytest.raises(NqgError, match=r"geo.sqlite: .*: file is not a database"):
@@ -130,5 +150,7 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
 
 def test_a_name_is_cut_into_words_like_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "names.tsv").write_text("St. Paul\n")
-    names = read_gazetteer(tmp_path / "names.tsv", lambda text: text.replace(".", "").split())
+    names = read_gazetteer(
+        tmp_path / "names.tsv", lambda text: text.replace(".", "").split()
+    )
     assert list(names.matches(("in", "st", "paul"))) == [(1, 3, "St. Paul")]

@@ -82,10 +82,14 @@ class Phrases(SlotMatcher):
         return [
             Mention(start, end, slot, value)
             for start, end in spans
-            for slot, value in self.__dict__["phrases"].get(tuple(tokens[start:end]), {}).items()
+            for slot, value in self.__dict__["phrases"]
+            .get(tuple(tokens[start:end]), {})
+            .items()
         ]
 
-    def text_value(self, sentence: Sentence, slot: str, start: int, end: int) -> tuple[str, ...]:
+    def text_value(
+        self, sentence: Sentence, slot: str, start: int, end: int
+    ) -> tuple[str, ...]:
         return tuple(word.upper() for word in words_of(sentence)[start:end])
 
 
@@ -100,7 +104,9 @@ def free_texts(slots: SlotMatcher, sentence: TokenizedSentence) -> Iterator[Ment
     for slot, length in slots.free_text.items():
         for start in range(count):
             for end in range(start + 1, min(start + length, count) + 1):
-                yield Mention(start, end, slot, slots.text_value(sentence, slot, start, end))
+                yield Mention(
+                    start, end, slot, slots.text_value(sentence, slot, start, end)
+                )
 
 
 def targets_of(grammar: Grammar, sentence: str) -> list[str]:
@@ -155,7 +161,9 @@ TEXT = """
 @song ### song = @song or @song
 @album ### album = @album
 """
-TEXT_TYPES = TYPES.replace("jazz |", "jazz | @song | song = @song or @song | album = @album |")
+TEXT_TYPES = TYPES.replace(
+    "jazz |", "jazz | @song | song = @song or @song | album = @album |"
+)
 WORDS = ("wake", "me", "at", "half", "past", "six", "jazz", "and", "play", "@time")
 SENTENCES = st.lists(
     st.lists(st.sampled_from(WORDS), min_size=1, max_size=9), min_size=1, max_size=3
@@ -182,7 +190,9 @@ def test_charts_are_those_of_a_grammar_that_has_the_values_as_rules(
             for rule in known
             if rule.source == (each.token,)
         ]
-        twin = Grammar.of([*(rule for rule in known if not str(rule).startswith("@")), *values])
+        twin = Grammar.of(
+            [*(rule for rule in known if not str(rule).startswith("@")), *values]
+        )
         if typed:
             twin = twin.typed_by(TargetGrammar.parse(_with_values(TEXT_TYPES, found)))
         expected = charts(twin, [sentence])
@@ -231,7 +241,9 @@ def _filled(rule: Rule, mention: Mention) -> tuple[str, ...]:
 def _with_values(types: str, mentions: Sequence[Mention]) -> str:
     """Types with the values in the place of slots."""
     for slot in ("time", "number", "song", "album"):
-        values = {" ".join(each.value) for each in mentions if each.slot == slot} or {"none"}
+        values = {" ".join(each.value) for each in mentions if each.slot == slot} or {
+            "none"
+        }
         for form in ("song = {} or {}", "album = {}", "{}"):
             written = (form.replace("{}", each) for each in sorted(values))
             types = types.replace(form.replace("{}", f"@{slot}"), " | ".join(written))
@@ -247,7 +259,8 @@ def _targets(grammar: ChartGrammar, graph: Hypergraph) -> set[tuple[str, ...]]:
 def test_of_equal_words_the_first_way_of_writing_counts() -> None:
     slots = SlotMatcher("en", (Slot("song", "text", ("{verbatim}",), length=2),))
     ways = [
-        TokenizedSentence(raw, SentenceTokenizer().tokens(raw)) for raw in ("play Hey", "play hey")
+        TokenizedSentence(raw, SentenceTokenizer().tokens(raw))
+        for raw in ("play Hey", "play hey")
     ]
     known = slots.with_known(ways, map(slots.mentions, ways))
     assert known.text_value(("play", "hey"), "song", 1, 2) == ("Hey",)
@@ -274,7 +287,10 @@ def test_the_right_one_of_several_values_is_the_goal() -> None:
 
 
 def test_rules_without_placeholders_stay_as_they_are() -> None:
-    rules = [Rule.parse("kitchen ### kitchen"), Rule.parse("NT_1 and NT_2 ### NT_1 ; NT_2")]
+    rules = [
+        Rule.parse("kitchen ### kitchen"),
+        Rule.parse("NT_1 and NT_2 ### NT_1 ; NT_2"),
+    ]
     assert relexicalize_rules(rules) == rules
 
 
@@ -292,7 +308,9 @@ def test_a_model_sees_slots_in_the_place_of_values() -> None:
 
 
 def test_a_parser_reads_values_that_it_has_never_seen() -> None:
-    readings: Readings = {(str(number),): {"number": (str(number),)} for number in range(100)}
+    readings: Readings = {
+        (str(number),): {"number": (str(number),)} for number in range(100)
+    }
     rules = Grammar.parse(
         "@number ### @number\ndim to NT_1 ### dim ( NT_1 )\nraise by NT_1 ### up ( NT_1 )"
     )
@@ -335,7 +353,9 @@ def test_placeholders_become_non_terminals(induced: str, expected: str | None) -
     rules = [str(rule) for rule in relexicalize_rules([Rule.parse(induced)])]
     slots = [rule for rule in rules if rule in ("@time ### @time", "@n ### @n")]
     assert len(slots) == 1
-    assert [rule for rule in rules if rule not in slots] == ([expected] if expected else [])
+    assert [rule for rule in rules if rule not in slots] == (
+        [expected] if expected else []
+    )
 
 
 def test_a_search_begins_with_the_arguments_whose_values_both_sides_have() -> None:
@@ -363,7 +383,8 @@ def test_free_text_has_at_most_as_many_readings_as_there_are_numbers() -> None:
     slots = SlotMatcher("en", (Slot("song", "text", ("{verbatim}",), length=50_000),))
     songs = replace(Grammar.parse("@song ### @song"), slots=slots)
     with pytest.raises(
-        LimitExceeded, match="too many ways to read 50,000 words as free text of up to 50000 words"
+        LimitExceeded,
+        match="too many ways to read 50,000 words as free text of up to 50000 words",
     ):
         charts(instantiate_slots(songs, [["la"] * 50_000]), [["la"] * 50_000])
 
@@ -372,7 +393,9 @@ SONGS = SlotMatcher("en", (Slot("song", "text", ("{verbatim}",), length=3),))
 
 
 def test_of_unknown_words_beside_free_text_a_model_sees_how_they_are_typed() -> None:
-    songs = replace(Grammar.parse("@song ### @song\nplay NT_1 ### play ( NT_1 )"), slots=SONGS)
+    songs = replace(
+        Grammar.parse("@song ### @song\nplay NT_1 ### play ( NT_1 )"), slots=SONGS
+    )
     raw = "Play Hey JUDE U2 now"
     sentence = TokenizedSentence(raw, SentenceTokenizer().tokens(raw))
     assert encoder_tokens(songs, [sentence]) == [sentence.words]
@@ -385,12 +408,15 @@ def test_in_training_every_other_sentence_is_one_of_unknown_words() -> None:
     songs = replace(
         Grammar.parse("@song ### @song\nplay NT_1 ### play ( NT_1 )"),
         slots=SONGS.with_known(
-            [TokenizedSentence("play Jude", SentenceTokenizer().tokens("play Jude"))], [()]
+            [TokenizedSentence("play Jude", SentenceTokenizer().tokens("play Jude"))],
+            [()],
         ),
     )
     examples = [Example("play jude", "play ( Jude )")]
     tokenizer = word_tokenizer([("play", "jude", *SHAPES)])
-    data = TrainingData.of(songs, examples, build_forests(songs, examples), tokenizer, {"play"})
+    data = TrainingData.of(
+        songs, examples, build_forests(songs, examples), tokenizer, {"play"}
+    )
     assert len(data) == 1
     shown = [
         tokenizer.id_to_token(number)

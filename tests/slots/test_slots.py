@@ -37,12 +37,17 @@ def fitted(
 def values(slots: SlotMatcher, sentence: str, **options: Any) -> dict[str, str]:
     words = sentence.split()
     return {
-        f"{mention.slot}: {' '.join(words[mention.start : mention.end])}": " ".join(mention.value)
+        f"{mention.slot}: {' '.join(words[mention.start : mention.end])}": " ".join(
+            mention.value
+        )
         for mention in slots.mentions(words, **options)
     }
 
 
-LIGHTS = ("dim the lights to 20 percent ### dim ( 20 )", "dim to forty percent ### dim ( 40 )")
+LIGHTS = (
+    "dim the lights to 20 percent ### dim ( 20 )",
+    "dim to forty percent ### dim ( 40 )",
+)
 ALARMS = (
     'wake me at 7:30 am ### alarm ( " 7:30 am " )',
     'wake me at 6 pm ### alarm ( " 6:00 pm " )',
@@ -53,7 +58,9 @@ ALARMS = (
 def test_a_kind_that_both_sides_show_is_used_unasked() -> None:
     slots = fitted(*LIGHTS)
     assert slots.slots == (Slot("number", "number", ("{number}",)),)
-    assert values(slots, "dim the lights to thirty five percent") == {"number: thirty five": "35"}
+    assert values(slots, "dim the lights to thirty five percent") == {
+        "number: thirty five": "35"
+    }
 
 
 def test_a_kind_that_one_side_shows_is_not_used() -> None:
@@ -62,7 +69,8 @@ def test_a_kind_that_one_side_shows_is_not_used() -> None:
 
 def test_without_slots_the_language_does_not_matter() -> None:
     assert (
-        fitted("wie ist das wetter in der stadt ### weather").to_dict() == SlotMatcher().to_dict()
+        fitted("wie ist das wetter in der stadt ### weather").to_dict()
+        == SlotMatcher().to_dict()
     )
 
 
@@ -78,9 +86,19 @@ def test_what_a_value_lacks_is_left_out_where_programs_leave_it_out() -> None:
 @pytest.mark.parametrize(
     ("pair", "other", "sentence", "value"),
     [
-        ("at 7 am ### at ( 07:00 )", "at 6:30 pm ### at ( 18:30 )", "quarter to nine", "08:45"),
+        (
+            "at 7 am ### at ( 07:00 )",
+            "at 6:30 pm ### at ( 18:30 )",
+            "quarter to nine",
+            "08:45",
+        ),
         ("set 5 ### set ( 5.0 )", "set two ### set ( 2.0 )", "set thirty", "30.0"),
-        ("set five ### set ( five )", "set two ### set ( two )", "set thirty", "thirty"),
+        (
+            "set five ### set ( five )",
+            "set two ### set ( two )",
+            "set thirty",
+            "thirty",
+        ),
         (
             "for 2 minutes ### for ( 120 )",
             "for an hour ### for ( 3600 )",
@@ -93,8 +111,18 @@ def test_what_a_value_lacks_is_left_out_where_programs_leave_it_out() -> None:
             "next friday",
             "next friday",
         ),
-        ("on mon ### on ( monday )", "on tuesday ### on ( tuesday )", "on fri", "friday"),
-        ("the first ### item ( 0 )", "the 3rd ### item ( 2 )", "the twenty second", "21"),
+        (
+            "on mon ### on ( monday )",
+            "on tuesday ### on ( tuesday )",
+            "on fri",
+            "friday",
+        ),
+        (
+            "the first ### item ( 0 )",
+            "the 3rd ### item ( 2 )",
+            "the twenty second",
+            "21",
+        ),
     ],
 )
 def test_a_form_is_learned_from_the_programs(
@@ -106,10 +134,16 @@ def test_a_form_is_learned_from_the_programs(
 def test_relative_dates_are_resolved_only_where_programs_do(tmp_path: Path) -> None:
     monday = date(2026, 11, 16)
     slots = fitted(
-        "for tomorrow ### on ( 2026-11-17 )", "on friday ### on ( 2026-11-20 )", today=monday
+        "for tomorrow ### on ( 2026-11-17 )",
+        "on friday ### on ( 2026-11-20 )",
+        today=monday,
     )
-    assert values(slots, "on sunday", today=date(2027, 1, 1)) == {"date: sunday": "2027-01-03"}
-    assert values(slots, "on sunday") == {"date: sunday": "2026-11-22"}  # as in training
+    assert values(slots, "on sunday", today=date(2027, 1, 1)) == {
+        "date: sunday": "2027-01-03"
+    }
+    assert values(slots, "on sunday") == {
+        "date: sunday": "2026-11-22"
+    }  # as in training
     assert SlotMatcher.from_dict(slots.to_dict(), tmp_path).today == monday
     assert values(
         fitted("for tomorrow ### on ( tomorrow )", "on friday ### on ( friday )"),
@@ -122,11 +156,15 @@ def test_two_ways_to_write_one_kind_are_two_slots() -> None:
     lines = [f"wait {n} minutes ### wait ( {60 * n} )" for n in (2, 3, 4)]
     lines += [f"timer {n} minutes ### timer ( {n} minutes )" for n in (5, 6)]
     slots = fitted(*lines)
-    assert {slot.name: slot.forms[0] for slot in slots.slots if slot.kind == "duration"} == {
+    assert {
+        slot.name: slot.forms[0] for slot in slots.slots if slot.kind == "duration"
+    } == {
         "duration": "{count} {unit}",
         "duration-2": "{seconds}",
     }
-    assert [" ".join(pair.target) for pair in delexicalize_pairs(slots, pairs(*lines))][2:4] == [
+    assert [" ".join(pair.target) for pair in delexicalize_pairs(slots, pairs(*lines))][
+        2:4
+    ] == [
         "wait ( @duration-2_1 )",
         "timer ( @duration_1 )",
     ]
@@ -149,7 +187,9 @@ def test_where_values_are_alike_the_place_in_the_program_decides() -> None:
         "go by 5 ### at 5",
     ]
     slots = fitted(*lines)
-    marked = [" ".join(pair.target) for pair in delexicalize_pairs(slots, pairs(*lines))]
+    marked = [
+        " ".join(pair.target) for pair in delexicalize_pairs(slots, pairs(*lines))
+    ]
     assert marked[2:4] == ["dim ( @number_1 ) at @time_1", "at @time_1"]
 
 
@@ -182,7 +222,9 @@ def test_the_typed_text_is_what_expressions_and_verbatim_forms_see() -> None:
     sentence = TokenizedSentence(
         "Play AC/DC!", (Token("play", 0, 4), Token("ac", 5, 7), Token("dc", 8, 10))
     )
-    slots = fit_slots([], read_slots({"band": {"regex": "[A-Z]+/[A-Z]+"}, "song": {"text": 3}}))
+    slots = fit_slots(
+        [], read_slots({"band": {"regex": "[A-Z]+/[A-Z]+"}, "song": {"text": 3}})
+    )
     assert slots.mentions(sentence) == (Mention(1, 3, "band", ("AC/DC",)),)
     assert slots.text_value(sentence, "song", 1, 3) == ("AC/DC",)
 
@@ -195,13 +237,17 @@ SONGS = (
 
 def test_free_text_is_marked_where_its_key_has_it() -> None:
     slots = fitted(
-        *[line.lower() for line in SONGS], slots={"song": {"text": 4}, "artist": {"text": 4}}
+        *[line.lower() for line in SONGS],
+        slots={"song": {"text": 4}, "artist": {"text": 4}},
     )
     assert slots.free_text == {"song": 4, "artist": 4}
     assert slots.mentions(["play", "hey", "jude"]) == ()
     marked = delexicalize_pairs(slots, pairs(*[line.lower() for line in SONGS]))
     assert [(" ".join(pair.source), " ".join(pair.target)) for pair in marked] == [
-        ("play @song_1 by @artist_1", 'play ( song = " @song_1 " , artist = " @artist_1 " )'),
+        (
+            "play @song_1 by @artist_1",
+            'play ( song = " @song_1 " , artist = " @artist_1 " )',
+        ),
         ("play @song_1 loudly", 'play ( song = " @song_1 " , volume = " loudly " )'),
     ]
 
@@ -209,7 +255,9 @@ def test_free_text_is_marked_where_its_key_has_it() -> None:
 def test_free_text_that_no_key_is_called_after_takes_every_text() -> None:
     slots = fitted(*[line.lower() for line in SONGS], slots={"words": {"text": 4}})
     (_, pair) = delexicalize_pairs(slots, pairs(*[line.lower() for line in SONGS]))
-    assert " ".join(pair.target) == 'play ( song = " @words_1 " , volume = " @words_2 " )'
+    assert (
+        " ".join(pair.target) == 'play ( song = " @words_1 " , volume = " @words_2 " )'
+    )
 
 
 def test_free_text_in_programs_without_quotes_stands_between_marks() -> None:
@@ -222,7 +270,11 @@ def test_free_text_in_programs_without_quotes_stands_between_marks() -> None:
 def test_slots_survive_a_round_trip(tmp_path: Path) -> None:
     (tmp_path / "cities.tsv").write_text("New York\tnyc\n")
     declared = read_slots(
-        {"city": {"gazetteer": "cities.tsv"}, "code": {"regex": "[a-z][0-9]"}, "note": {"text": 5}},
+        {
+            "city": {"gazetteer": "cities.tsv"},
+            "code": {"regex": "[a-z][0-9]"},
+            "note": {"text": 5},
+        },
         tmp_path / "nqg.toml",
     )
     slots = fit_slots(pairs(*ALARMS, *LIGHTS), declared)
@@ -242,18 +294,27 @@ def test_slots_survive_a_round_trip(tmp_path: Path) -> None:
             "slot 'x': no kind of slot 'nummer'; did you mean 'number'? Known: date, duration, number, ordinal",
         ),
         (7, "expected an object as slot 'x', found 7"),
-        ({}, "slot 'x': expected one of kind, regex, gazetteer, column or text, found neither"),
+        (
+            {},
+            "slot 'x': expected one of kind, regex, gazetteer, column or text, found neither",
+        ),
         (
             {"regex": "a", "text": 3},
             "slot 'x': expected one of kind, regex, gazetteer, column or text, found regex and text",
         ),
         ({"regexp": "a"}, "no key of slot 'x' 'regexp'; did you mean 'regex'? Known: "),
-        ({"regex": "(a"}, "slot 'x': '(a' is not a regular expression: missing ) at position 2"),
+        (
+            {"regex": "(a"},
+            "slot 'x': '(a' is not a regular expression: missing ) at position 2",
+        ),
         (
             {"regex": "(a{1,999}){999}"},
             "slot 'x': '(a{1,999}){999}' repeats up to 998,001 times, expected at most 10,000",
         ),
-        ({"text": 0}, "slot 'x': expected a number of words, at least 1, as text, found 0"),
+        (
+            {"text": 0},
+            "slot 'x': expected a number of words, at least 1, as text, found 0",
+        ),
         ({"column": "a.b"}, "slot 'x': expected column and database together"),
         (
             {"kind": "time", "form": "{h.x}"},
@@ -278,7 +339,8 @@ def test_a_bad_declaration_is_refused_with_its_place(
 @pytest.mark.parametrize("name", ["", "a b", "number_1", "@x", "7up"])
 def test_a_name_that_a_placeholder_cannot_have_is_refused(name: str) -> None:
     with pytest.raises(
-        FormatError, match=f"expected letters, digits and '-' as the name of a slot, found '{name}'"
+        FormatError,
+        match=f"expected letters, digits and '-' as the name of a slot, found '{name}'",
     ):
         read_slots({name: "time"})
 
@@ -288,7 +350,8 @@ def test_a_hostile_expression_is_stopped() -> None:
     sentence = ["a" * 5000]
     assert SlotMatcher("en", tuple(slots)).mentions(sentence) == ()
     with pytest.raises(
-        LimitExceeded, match=r"slot 'x': the expression '.*' was stopped after 0.05 s on 'aaaa"
+        LimitExceeded,
+        match=r"slot 'x': the expression '.*' was stopped after 0.05 s on 'aaaa",
     ):
         fit_slots([(sentence, ["b"])], slots)
 
@@ -311,7 +374,10 @@ def test_a_hostile_expression_is_stopped() -> None:
             "slot-x.tsv.gz: no such file",
         ),
         (
-            {"language": "en", "slots": [{"name": "x", "kind": "time", "forms": ["{m:99}"]}]},
+            {
+                "language": "en",
+                "slots": [{"name": "x", "kind": "time", "forms": ["{m:99}"]}],
+            },
             "'{m:99}' is not a form",
         ),
     ],
@@ -327,10 +393,16 @@ def test_a_damaged_description_is_refused(
 
 @given(st.text(alphabet="abC1é, .-'\"", max_size=20))
 def test_free_text_is_what_was_typed_however_it_is_found(raw: str) -> None:
-    tokenizer, programs = SentenceTokenizer(), fit_programs(['play(song="Hey Jude", by="The B")'])
+    tokenizer, programs = (
+        SentenceTokenizer(),
+        fit_programs(['play(song="Hey Jude", by="The B")']),
+    )
     slots = SlotMatcher(
         "en",
-        tuple(Slot(name, "text", ("{verbatim}",), '"', length=3) for name in ("song", "by")),
+        tuple(
+            Slot(name, "text", ("{verbatim}",), '"', length=3)
+            for name in ("song", "by")
+        ),
         programs.tokenize,
     )
     sentence = TokenizedSentence(raw, tokenizer.tokens(raw))
@@ -353,7 +425,10 @@ def inferred(pairs: Sequence[Pair]) -> list[Slot]:
 
 def test_words_that_programs_do_not_quote_are_no_free_text() -> None:
     rooms = ("attic", "hall", "cellar", "garage")
-    bare = [((f"how warm is the {room}").split(), ("degrees", "(", room, ")")) for room in rooms]
+    bare = [
+        ((f"how warm is the {room}").split(), ("degrees", "(", room, ")"))
+        for room in rooms
+    ]
     quoted = [
         (source, ("degrees", "(", "room", "=", '"', room, '"', ")"))
         for (source, _), room in zip(bare, rooms, strict=True)
@@ -366,14 +441,21 @@ def test_words_that_programs_do_not_quote_are_no_free_text() -> None:
     ("sentence", "is_open"),
     [
         ("please call {} now", True),  # names, however often the same few are seen
-        ("Bitte ruf {} von der Straße im Haus an", False),  # nouns have capital letters, too
+        (
+            "Bitte ruf {} von der Straße im Haus an",
+            False,
+        ),  # nouns have capital letters, too
     ],
 )
 def test_names_with_capital_letters_are_free_text_where_other_words_have_none(
     sentence: str, is_open: bool
 ) -> None:
     tokenizer = SentenceTokenizer(casing="lower")
-    raw = [sentence.format(name) for name in ("Anna", "Bob", "Carla Jones") for _ in range(5)]
+    raw = [
+        sentence.format(name)
+        for name in ("Anna", "Bob", "Carla Jones")
+        for _ in range(5)
+    ]
     names = [name for name in ("Anna", "Bob", "Carla Jones") for _ in range(5)]
     pairs = [
         (
@@ -383,7 +465,10 @@ def test_names_with_capital_letters_are_free_text_where_other_words_have_none(
         for text, name in zip(raw, names, strict=True)
     ]
     assert [slot.name for slot in inferred(pairs)] == ["call"] * is_open
-    lowered = [(TokenizedSentence(each.raw.lower(), each.tokens), target) for each, target in pairs]
+    lowered = [
+        (TokenizedSentence(each.raw.lower(), each.tokens), target)
+        for each, target in pairs
+    ]
     assert inferred(lowered) == []
 
 
@@ -393,10 +478,17 @@ def test_a_contained_value_ends_where_its_quotes_do(value: str, quote: str) -> N
     if not slots.is_safely_quoted("who", value.split(" "), quote):
         return
     kinds = [atom.kind for atom in atoms(f"call(who={quote}{value}{quote})")]
-    assert [kinds.index(OPENING + quote), kinds.index(CLOSING + quote)] == [4, len(kinds) - 3]
+    assert [kinds.index(OPENING + quote), kinds.index(CLOSING + quote)] == [
+        4,
+        len(kinds) - 3,
+    ]
 
 
-@given(st.text("ab ", max_size=8), st.sampled_from('()[]{},;="'), st.text("ab ", max_size=8))
+@given(
+    st.text("ab ", max_size=8),
+    st.sampled_from('()[]{},;="'),
+    st.text("ab ", max_size=8),
+)
 def test_free_text_without_quotes_has_no_mark_of_a_program(
     before: str, mark: str, after: str
 ) -> None:

@@ -26,7 +26,11 @@ def found(code: str, kind: str, sentence: str, form: str) -> dict[str, str | Non
     """Every reading of a kind in a form, by its words."""
     words = sentence.split()
     folded = [word.casefold() for word in words]
-    readings = [each for each in value_readings(folded, code, KINDS, MONDAY) if each.kind == kind]
+    readings = [
+        each
+        for each in value_readings(folded, code, KINDS, MONDAY)
+        if each.kind == kind
+    ]
     return {
         " ".join(words[each.start : each.end]): format_value(form, each.fields)
         for each in reversed(readings)
@@ -37,7 +41,11 @@ def found(code: str, kind: str, sentence: str, form: str) -> dict[str, str | Non
     ("code", "sentence", "expected"),
     [
         ("en", "dim it to thirty five percent", {"thirty five": "35"}),
-        ("en", "from 1,000.5 to 2 million", {"1,000.5": "1000.5", "2 million": "2000000"}),
+        (
+            "en",
+            "from 1,000.5 to 2 million",
+            {"1,000.5": "1000.5", "2 million": "2000000"},
+        ),
         ("en", "a hundred and one dalmatians", {"a hundred and one": "101"}),
         (
             "en",
@@ -95,7 +103,11 @@ def spelled(number: int, code: str) -> str:
         if not ones:
             return tens
         german = f"{'ein' if ones == 1 else small[ones]}und{tens}"
-        return {"en": f"{tens} {small[ones]}", "de": german, "es": f"{tens} y {small[ones]}"}[code]
+        return {
+            "en": f"{tens} {small[ones]}",
+            "de": german,
+            "es": f"{tens} y {small[ones]}",
+        }[code]
     if number < 1000:
         rest = number % 100
         hundreds = "hundert" if number < 200 else f"{small[number // 100]}hundert"
@@ -119,12 +131,18 @@ def spelled(number: int, code: str) -> str:
 
 
 @given(st.integers(0, 9999), st.sampled_from(sorted(SMALL)))
-def test_a_number_in_words_is_the_number_that_is_spelled_so(number: int, code: str) -> None:
+def test_a_number_in_words_is_the_number_that_is_spelled_so(
+    number: int, code: str
+) -> None:
     words = spelled(number, code)
     assert found(code, "number", words, "{number}").get(words) == str(number)
 
 
-@given(st.decimals(allow_nan=False, allow_infinity=False, min_value=0, max_value=10**9, places=2))
+@given(
+    st.decimals(
+        allow_nan=False, allow_infinity=False, min_value=0, max_value=10**9, places=2
+    )
+)
 def test_digits_are_read_as_they_stand(number: Decimal) -> None:
     text = f"{number:f}"
     (value,) = found("en", "number", text, "{number}").values()
@@ -178,7 +196,9 @@ UNAMBIGUOUS = [
 
 
 @given(st.integers(0, 23), st.integers(0, 59), st.sampled_from(UNAMBIGUOUS))
-def test_a_time_that_a_form_wrote_is_read_as_itself(hour: int, minute: int, form: str) -> None:
+def test_a_time_that_a_form_wrote_is_read_as_itself(
+    hour: int, minute: int, form: str
+) -> None:
     half = "am" if hour < 12 else "pm"
     halves = {
         "am": half,
@@ -188,7 +208,10 @@ def test_a_time_that_a_form_wrote_is_read_as_itself(hour: int, minute: int, form
         " a_m": f" {half[0]}.m.",
     }
     text = form.format(h=hour, h24=hour, h12=hour % 12 or 12, m=minute, s=0, **halves)
-    assert found("en", "time", text, "{h24:02}:{m:02}").get(text) == f"{hour:02}:{minute:02}"
+    assert (
+        found("en", "time", text, "{h24:02}:{m:02}").get(text)
+        == f"{hour:02}:{minute:02}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -209,7 +232,9 @@ def test_a_time_that_a_form_wrote_is_read_as_itself(hour: int, minute: int, form
         ("es", "mañana", "2026-11-17"),
     ],
 )
-def test_dates_are_resolved_where_a_day_is_given(code: str, sentence: str, expected: str) -> None:
+def test_dates_are_resolved_where_a_day_is_given(
+    code: str, sentence: str, expected: str
+) -> None:
     assert found(code, "date", sentence, "{resolved}")[sentence] == expected
 
 
@@ -263,7 +288,11 @@ def test_ordinals_are_numbers_with_a_place() -> None:
     assert found("de", "ordinal", "der dritte", "{index}") == {"dritte": "2"}
 
 
-@given(st.lists(st.text(st.characters(blacklist_categories=("Z", "C")), min_size=1), max_size=8))
+@given(
+    st.lists(
+        st.text(st.characters(blacklist_categories=("Z", "C")), min_size=1), max_size=8
+    )
+)
 def test_any_words_can_be_read(words: list[str]) -> None:
     for code in LANGUAGES:
         for reading in value_readings([word.casefold() for word in words], code, KINDS):
@@ -276,11 +305,19 @@ SAID = (
 )
 
 
-@given(st.lists(st.sampled_from(SAID.split()), max_size=9), st.sampled_from([*LANGUAGES]))
-def test_one_search_finds_what_each_pattern_finds_alone(words: list[str], code: str) -> None:
+@given(
+    st.lists(st.sampled_from(SAID.split()), max_size=9), st.sampled_from([*LANGUAGES])
+)
+def test_one_search_finds_what_each_pattern_finds_alone(
+    words: list[str], code: str
+) -> None:
     text = " ".join(words)
     patterns, _ = value_patterns(code, KINDS)
     expected = [
-        (kind, match.span()) for kind, pattern in patterns for match in pattern.finditer(text)
+        (kind, match.span())
+        for kind, pattern in patterns
+        for match in pattern.finditer(text)
     ]
-    assert [(kind, match.span()) for kind, match in pattern_matches(text, code, KINDS)] == expected
+    assert [
+        (kind, match.span()) for kind, match in pattern_matches(text, code, KINDS)
+    ] == expected

@@ -28,9 +28,12 @@ FUNQL, SQL = load_language("funql"), load_language("sql")
 def published_audits(folder: Path, language: str) -> dict[str, Audit]:
     examples = read_examples(folder / "expected_dataset.tsv")
     splits = {
-        path.stem: read_split(path, len(examples)) for path in sorted((folder / "splits").iterdir())
+        path.stem: read_split(path, len(examples))
+        for path in sorted((folder / "splits").iterdir())
     }
-    return {each.name: each for each in audits(examples, splits, load_language(language))}
+    return {
+        each.name: each for each in audits(examples, splits, load_language(language))
+    }
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +105,10 @@ def test_the_published_counts_of_spider(
 def test_the_published_template_split_of_spider_shares_19_of_537_templates(
     spider: dict[str, Audit],
 ) -> None:
-    assert (spider["template_1"].shared_templates, spider["template_1"].test_templates) == (19, 537)
+    assert (
+        spider["template_1"].shared_templates,
+        spider["template_1"].test_templates,
+    ) == (19, 537)
 
 
 EXAMPLES = [
@@ -146,13 +152,17 @@ def test_all_figures_equal_their_definition(
     examples: Sequence[Example], data: st.DataObject
 ) -> None:
     cut = data.draw(st.integers(1, len(examples) - 1))
-    found = audit(examples, Split(tuple(range(cut)), tuple(range(cut, len(examples)))), FUNQL)
+    found = audit(
+        examples, Split(tuple(range(cut)), tuple(range(cut, len(examples)))), FUNQL
+    )
     compounds, atoms = (
         [read(example.target) for example in examples]
         for read in (FUNQL.decomposition.compounds, FUNQL.decomposition.atoms)
     )
     seen = sum(atoms[:cut], Counter[str]())
-    assert found.unseen_atom_examples == sum(not set(each) <= set(seen) for each in atoms[cut:])
+    assert found.unseen_atom_examples == sum(
+        not set(each) <= set(seen) for each in atoms[cut:]
+    )
     expected = defined_divergence(compounds[:cut], compounds[cut:], COMPOUND_ALPHA)
     assert found.compound_divergence == pytest.approx(expected, abs=1e-9)
     expected = defined_divergence(atoms[:cut], atoms[cut:], ATOM_ALPHA)
@@ -183,11 +193,15 @@ def test_an_empty_part_is_refused() -> None:
 
 
 def test_a_split_of_another_dataset_is_refused() -> None:
-    with pytest.raises(FormatError, match="position 9 lies outside a dataset of 4 examples"):
+    with pytest.raises(
+        FormatError, match="position 9 lies outside a dataset of 4 examples"
+    ):
         audit(EXAMPLES, Split(train=(0,), test=(9,)), FUNQL)
 
 
 def test_a_query_that_cannot_be_parsed_is_named() -> None:
     examples = [Example("a", "select a from b"), Example("b", "select from where")]
-    with pytest.raises(FormatError, match="the target of example 2, 'select from where'"):
+    with pytest.raises(
+        FormatError, match="the target of example 2, 'select from where'"
+    ):
         audit(examples, Split((0,), (1,)), SQL)

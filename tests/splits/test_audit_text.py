@@ -54,10 +54,16 @@ def test_bars_fit_their_width_and_the_fullest_is_a_whole_block(
 
 
 @given(HISTOGRAMS)
-def test_lengths_that_occur_are_seen_and_others_are_not(histogram: dict[int, int]) -> None:
-    short = {length: count for length, count in histogram.items() if length <= BINS} or {1: 1}
+def test_lengths_that_occur_are_seen_and_others_are_not(
+    histogram: dict[int, int],
+) -> None:
+    short = {
+        length: count for length, count in histogram.items() if length <= BINS
+    } or {1: 1}
     drawn = bars(short, BINS)
-    assert [length for length, bar in enumerate(drawn, start=1) if bar != " "] == sorted(short)
+    assert [
+        length for length, bar in enumerate(drawn, start=1) if bar != " "
+    ] == sorted(short)
 
 
 @given(HISTOGRAMS)

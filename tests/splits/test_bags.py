@@ -15,12 +15,15 @@ from nqg.splits.compounds import BRACKET_TREES
 from nqg.splits.swap_search import bags, decomposed
 
 COUNTERS = st.lists(
-    st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 4)).map(Counter), max_size=8
+    st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 4)).map(Counter),
+    max_size=8,
 )
 
 
 @given(COUNTERS)
-def test_rows_hold_what_was_counted_in_ascending_order(counters: list[Counter[str]]) -> None:
+def test_rows_hold_what_was_counted_in_ascending_order(
+    counters: list[Counter[str]],
+) -> None:
     held = bags(counters)
     letters = list(dict.fromkeys(letter for counter in counters for letter in counter))
     assert held.width == len(letters)

@@ -43,7 +43,10 @@ def test_odd_targets_have_a_tree_too(target: str, tree: str) -> None:
 
 
 def test_depth_does_not_matter() -> None:
-    assert sum(1 for _ in bracket_tree("f ( " * 50_000 + "x" + " )" * 50_000).nodes()) == 50_001
+    assert (
+        sum(1 for _ in bracket_tree("f ( " * 50_000 + "x" + " )" * 50_000).nodes())
+        == 50_001
+    )
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,9 @@ from hypothesis import given
 from nqg.splits.compounds import Tree, load_language
 from strategies import called, listed, program_trees
 
-FUNQL, SQL, TOKENS = (load_language(name).decomposition for name in ("funql", "sql", "tokens"))
+FUNQL, SQL, TOKENS = (
+    load_language(name).decomposition for name in ("funql", "sql", "tokens")
+)
 
 
 def test_the_examples_of_the_paper() -> None:

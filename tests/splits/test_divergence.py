@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.splits.swap_search import ATOM_ALPHA, COMPOUND_ALPHA, bags, tallied_divergence, tally
+from nqg.splits.swap_search import (
+    ATOM_ALPHA,
+    COMPOUND_ALPHA,
+    bags,
+    tallied_divergence,
+    tally,
+)
 from oracles import defined_divergence
 
 COUNTS = st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 50), min_size=1)
@@ -18,13 +24,17 @@ ALPHAS = st.sampled_from([COMPOUND_ALPHA, ATOM_ALPHA])
 
 def divergence(train: dict[str, int], test: dict[str, int], alpha: float) -> float:
     counted = bags([Counter(train), Counter(test)])
-    return float(tallied_divergence(tally(counted, np.array([0]), np.array([1]), alpha)))
+    return float(
+        tallied_divergence(tally(counted, np.array([0]), np.array([1]), alpha))
+    )
 
 
 def test_a_coefficient_by_hand() -> None:
     train, test = {"a": 1, "b": 3}, {"b": 1, "c": 1}
     assert divergence(train, test, 0.5) == pytest.approx(1 - (3 / 4 * 1 / 2) ** 0.5)
-    assert divergence(train, test, 0.1) == pytest.approx(1 - (3 / 4) ** 0.1 * (1 / 2) ** 0.9)
+    assert divergence(train, test, 0.1) == pytest.approx(
+        1 - (3 / 4) ** 0.1 * (1 / 2) ** 0.9
+    )
 
 
 @given(COUNTS, COUNTS, ALPHAS)
@@ -36,7 +46,9 @@ def test_it_equals_the_definition(
 
 
 @given(COUNTS, COUNTS, ALPHAS)
-def test_it_lies_between_0_and_1(train: dict[str, int], test: dict[str, int], alpha: float) -> None:
+def test_it_lies_between_0_and_1(
+    train: dict[str, int], test: dict[str, int], alpha: float
+) -> None:
     assert 0 <= divergence(train, test, alpha) <= 1
 
 

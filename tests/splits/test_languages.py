@@ -35,7 +35,10 @@ def test_the_majority_of_targets_counts() -> None:
 
 @pytest.mark.parametrize(("folder", "name"), [("geoquery", "funql"), ("spider", "sql")])
 def test_real_data_is_recognised(real_data: Path, folder: str, name: str) -> None:
-    assert likely_language(read_examples(real_data / folder / "expected_dataset.tsv")).name == name
+    assert (
+        likely_language(read_examples(real_data / folder / "expected_dataset.tsv")).name
+        == name
+    )
 
 
 def test_languages_are_found_by_name() -> None:
@@ -48,7 +51,9 @@ def test_languages_are_found_by_name() -> None:
 
 
 def test_an_unknown_language_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(UnknownName, match="no target language 'funq'; did you mean 'funql'"):
+    with pytest.raises(
+        UnknownName, match="no target language 'funq'; did you mean 'funql'"
+    ):
         language_of([], "funq")
 
 

@@ -21,14 +21,19 @@ def test_the_published_length_splits_are_reproduced(real_data: Path, name: str) 
     examples = read_examples(real_data / name / "expected_dataset.tsv")
     published = read_split(real_data / name / "splits" / "length_1.json")
     ours = length_split(examples, sizes_for(len(examples), train=len(published.train)))
-    assert (set(ours.train), set(ours.test)) == (set(published.train), set(published.test))
+    assert (set(ours.train), set(ours.test)) == (
+        set(published.train),
+        set(published.test),
+    )
     rows, published_rows = (
         [examples[at] for at in split.train + split.test] for split in (ours, published)
     )
     assert rows == published_rows
 
 
-def test_the_published_geoquery_file_is_reproduced_position_for_position(real_data: Path) -> None:
+def test_the_published_geoquery_file_is_reproduced_position_for_position(
+    real_data: Path,
+) -> None:
     examples = read_examples(real_data / "geoquery" / "expected_dataset.tsv")
     published = read_split(real_data / "geoquery" / "splits" / "length_1.json")
     ours = length_split(examples, Sizes(440, 440))

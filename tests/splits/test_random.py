@@ -16,7 +16,9 @@ EXAMPLES = [Example(f"sentence {number}", "program") for number in range(50)]
 
 
 @given(st.integers(1, 48), st.integers(0, 1), st.integers())
-def test_every_example_stands_in_exactly_one_part(test: int, dev: int, seed: int) -> None:
+def test_every_example_stands_in_exactly_one_part(
+    test: int, dev: int, seed: int
+) -> None:
     sizes = sizes_for(50, test=test, dev=dev)
     split = random_split(EXAMPLES, sizes, random.Random(seed))
     assert (len(split.train), len(split.test), len(split.dev)) == (
@@ -48,9 +50,13 @@ def test_every_example_has_the_same_chance_to_be_held_out() -> None:
 
 
 def test_it_says_how_it_was_made() -> None:
-    assert random_split(EXAMPLES, Sizes(40, 10), random.Random(0)).made_by == {"method": "random"}
+    assert random_split(EXAMPLES, Sizes(40, 10), random.Random(0)).made_by == {
+        "method": "random"
+    }
 
 
 def test_sizes_of_another_dataset_are_refused() -> None:
-    with pytest.raises(SettingsError, match="add up to 51, the dataset has 50 examples"):
+    with pytest.raises(
+        SettingsError, match="add up to 51, the dataset has 50 examples"
+    ):
         random_split(EXAMPLES, Sizes(41, 10), random.Random(0))

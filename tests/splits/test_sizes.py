@@ -11,7 +11,9 @@ from nqg.splits.partition import Sizes, sizes_for
 
 
 @given(st.integers(2, 1000), st.data())
-def test_a_size_that_is_not_given_takes_what_remains(total: int, data: st.DataObject) -> None:
+def test_a_size_that_is_not_given_takes_what_remains(
+    total: int, data: st.DataObject
+) -> None:
     test = data.draw(st.integers(1, total - 1))
     dev = data.draw(st.integers(0, total - test - 1))
     asked = sizes_for(total, test=test, dev=dev)
@@ -36,11 +38,23 @@ def test_shares_are_rounded_to_whole_examples() -> None:
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ({"test": 11}, "test size 11: expected between 0 and 10, the number of examples"),
+        (
+            {"test": 11},
+            "test size 11: expected between 0 and 10, the number of examples",
+        ),
         ({"train": -1}, "train size -1: expected between 0 and 10"),
-        ({"test": 1.5}, "test size 1.5: expected a share between 0 and 1, or a whole number"),
-        ({"test": 10}, "train 0, dev 0, test 10; train and test need at least 1 example each"),
-        ({"train": 10}, "train 10, dev 0, test 0; train and test need at least 1 example each"),
+        (
+            {"test": 1.5},
+            "test size 1.5: expected a share between 0 and 1, or a whole number",
+        ),
+        (
+            {"test": 10},
+            "train 0, dev 0, test 10; train and test need at least 1 example each",
+        ),
+        (
+            {"train": 10},
+            "train 10, dev 0, test 0; train and test need at least 1 example each",
+        ),
         ({"test": 5, "dev": 5}, "train 0, dev 5, test 5"),
         (
             {"train": 4, "test": 4},
@@ -49,7 +63,9 @@ def test_shares_are_rounded_to_whole_examples() -> None:
     ],
     ids=str,
 )
-def test_sizes_that_do_not_fit_are_refused(asked: dict[str, int | float], words: str) -> None:
+def test_sizes_that_do_not_fit_are_refused(
+    asked: dict[str, int | float], words: str
+) -> None:
     with pytest.raises(SettingsError) as caught:
         sizes_for(10, **asked)
     assert words in str(caught.value)
@@ -58,6 +74,7 @@ def test_sizes_that_do_not_fit_are_refused(asked: dict[str, int | float], words:
 @pytest.mark.parametrize("total", [0, 1])
 def test_a_dataset_too_small_to_split_is_refused(total: int) -> None:
     with pytest.raises(
-        SettingsError, match=f"the dataset has {total} examples?; a split needs at least 2"
+        SettingsError,
+        match=f"the dataset has {total} examples?; a split needs at least 2",
     ):
         sizes_for(total)

@@ -10,7 +10,13 @@ from nqg import TmcdSettings, audit, split
 from nqg.data.example import Example
 from nqg.errors import SettingsError, UnknownName
 from nqg.splits.compounds import load_language
-from nqg.splits.partition import Side, length_split, random_split, sizes_for, template_split
+from nqg.splits.partition import (
+    Side,
+    length_split,
+    random_split,
+    sizes_for,
+    template_split,
+)
 from nqg.splits.tmcd import tmcd_split
 
 EXAMPLES = [
@@ -27,10 +33,12 @@ QUICK = TmcdSettings(moves=500, restarts=1)
 def test_every_method_is_the_function_of_its_name() -> None:
     found = split(EXAMPLES, test=8, dev=2, seed=7)
     assert found.made_by == {"method": "random", "seed": 7}
-    assert found.parts(EXAMPLES) == random_split(EXAMPLES, SIZES, random.Random(7)).parts(EXAMPLES)
-    assert split(EXAMPLES, "length", by="target", test=8, dev=2, seed=7) == length_split(
-        EXAMPLES, SIZES, by=Side.TARGET
-    )
+    assert found.parts(EXAMPLES) == random_split(
+        EXAMPLES, SIZES, random.Random(7)
+    ).parts(EXAMPLES)
+    assert split(
+        EXAMPLES, "length", by="target", test=8, dev=2, seed=7
+    ) == length_split(EXAMPLES, SIZES, by=Side.TARGET)
     found = split(EXAMPLES, "template", test=8, dev=2, seed=7)
     assert found.made_by == {"method": "template", "seed": 7, "language": "funql"}
     expected = template_split(EXAMPLES, SIZES, FUNQL.template, random.Random(7))
@@ -66,7 +74,9 @@ def test_an_unknown_method_or_language_is_refused_with_the_known_ones() -> None:
         UnknownName, match="no way to split a dataset 'lenght'; did you mean 'length'"
     ):
         split(EXAMPLES, "lenght")
-    with pytest.raises(UnknownName, match="no target language 'funq'; did you mean 'funql'"):
+    with pytest.raises(
+        UnknownName, match="no target language 'funq'; did you mean 'funql'"
+    ):
         split(EXAMPLES, "tmcd", language="funq")
     with pytest.raises(SettingsError, match="a split needs at least 2"):
         split([])
@@ -79,4 +89,6 @@ def test_an_audit_finds_the_language_by_itself_and_takes_another() -> None:
     assert measured.compound_divergence == pytest.approx(
         float(found.made_by["compound_divergence"] or 0), abs=1e-6
     )
-    assert audit(EXAMPLES, found, "tokens") == audit(EXAMPLES, found, load_language("tokens"))
+    assert audit(EXAMPLES, found, "tokens") == audit(
+        EXAMPLES, found, load_language("tokens")
+    )

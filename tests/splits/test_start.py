@@ -49,8 +49,9 @@ def test_more_such_examples_than_train_has_places_are_refused() -> None:
     data = data_of("f ( a )", "f ( b )", "f ( c )", "f ( d )")
     with pytest.raises(SettingsError) as caught:
         random_start(data, 3, random.Random(0))
-    assert "train is to have 3 examples, but 4 were needed to hold each of the 5 atoms" in str(
-        caught.value
+    assert (
+        "train is to have 3 examples, but 4 were needed to hold each of the 5 atoms"
+        in str(caught.value)
     )
 
 
@@ -78,7 +79,9 @@ def test_the_seed_alone_decides() -> None:
 
 
 @given(program_examples())
-def test_a_greedy_cover_holds_all_atoms_and_no_idle_example(examples: list[Example]) -> None:
+def test_a_greedy_cover_holds_all_atoms_and_no_idle_example(
+    examples: list[Example],
+) -> None:
     atoms = decomposed(examples, BRACKET_TREES).atoms
     cover = greedy_cover(atoms, np.arange(len(examples))).tolist()
     held: set[int] = set()

@@ -36,7 +36,9 @@ class Sides:
         self.counters, self.alpha = counters, alpha
         half = len(counters) // 2
         self.train, self.test = list(range(half)), list(range(half, len(counters)))
-        self.tally: Tally = tally(bags(counters), np.array(self.train), np.array(self.test), alpha)
+        self.tally: Tally = tally(
+            bags(counters), np.array(self.train), np.array(self.test), alpha
+        )
 
     def swapped(self, at: int, other: int) -> Sides:
         """The sides after a swap, without touching these."""
@@ -48,7 +50,8 @@ class Sides:
 
     def expected(self) -> float:
         train, test = (
-            [self.counters[position] for position in side] for side in (self.train, self.test)
+            [self.counters[position] for position in side]
+            for side in (self.train, self.test)
         )
         return defined_divergence(train, test, self.alpha)
 
@@ -68,7 +71,10 @@ def test_after_any_swaps_the_tally_equals_a_recount(
     sides = Sides(counters, alpha)
     counted = sides.tally
     for _ in range(data.draw(st.integers(1, 12))):
-        at, other = (data.draw(st.integers(0, len(side) - 1)) for side in (sides.train, sides.test))
+        at, other = (
+            data.draw(st.integers(0, len(side) - 1))
+            for side in (sides.train, sides.test)
+        )
         leaving, entering = sides.train[at], sides.test[other]
         weighed = outcome_of_swap(counted, leaving, entering)
         sides = sides.swapped(at, other)
@@ -82,7 +88,9 @@ def test_after_any_swaps_the_tally_equals_a_recount(
 
 
 @given(COUNTERS, st.data())
-def test_weighing_a_swap_changes_nothing(counters: list[Counter[str]], data: st.DataObject) -> None:
+def test_weighing_a_swap_changes_nothing(
+    counters: list[Counter[str]], data: st.DataObject
+) -> None:
     sides = Sides(counters, 0.1)
     before = [column.tolist() for column in sides.tally[1:5]]
     leaving, entering = (
@@ -99,14 +107,22 @@ def test_a_swap_starves_train_exactly_if_a_feature_of_train_is_gone_afterwards(
     counters: list[Counter[str]], data: st.DataObject
 ) -> None:
     sides = Sides(counters, 0.5)
-    at, other = (data.draw(st.integers(0, len(side) - 1)) for side in (sides.train, sides.test))
+    at, other = (
+        data.draw(st.integers(0, len(side) - 1)) for side in (sides.train, sides.test)
+    )
     held = set().union(*(counters[position] for position in sides.train))
-    left = set().union(*(counters[position] for position in sides.swapped(at, other).train))
-    assert removes_last_atom(sides.tally, sides.train[at], sides.test[other]) == (not held <= left)
+    left = set().union(
+        *(counters[position] for position in sides.swapped(at, other).train)
+    )
+    assert removes_last_atom(sides.tally, sides.train[at], sides.test[other]) == (
+        not held <= left
+    )
 
 
 @given(COUNTERS)
-def test_refreshing_removes_an_error_from_the_overlap(counters: list[Counter[str]]) -> None:
+def test_refreshing_removes_an_error_from_the_overlap(
+    counters: list[Counter[str]],
+) -> None:
     sides = Sides(counters, 0.1)
     exact = sides.tally.overlap[0]
     sides.tally.overlap[0] += 0.25

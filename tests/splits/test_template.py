@@ -12,19 +12,28 @@ from hypothesis import strategies as st
 from nqg.data.example import Example
 from nqg.data.example_files import read_examples
 from nqg.errors import SettingsError
-from nqg.splits.compounds import FUNQL, constants_template, load_language, regex_template
+from nqg.splits.compounds import (
+    FUNQL,
+    constants_template,
+    load_language,
+    regex_template,
+)
 from nqg.splits.partition import Sizes, nearest_subset, sizes_for, template_split
 from oracles import nearest_sum
 
 
 def examples_in_groups(sizes: list[int]) -> list[Example]:
     return [
-        Example("s", f"f{group} ( {at} )") for group, size in enumerate(sizes) for at in range(size)
+        Example("s", f"f{group} ( {at} )")
+        for group, size in enumerate(sizes)
+        for at in range(size)
     ]
 
 
 @given(st.lists(st.integers(1, 9), min_size=2, max_size=9), st.integers(-3, 80))
-def test_the_chosen_groups_come_as_near_as_any_choice(sizes: list[int], wanted: int) -> None:
+def test_the_chosen_groups_come_as_near_as_any_choice(
+    sizes: list[int], wanted: int
+) -> None:
     chosen = nearest_subset(sizes, wanted)
     assert 0 < len(chosen) < len(sizes)
     assert abs(sum(sizes[at] for at in chosen) - wanted) == nearest_sum(sizes, wanted)
@@ -90,8 +99,12 @@ def test_the_seed_decides_which_templates_are_held_out() -> None:
 
 
 def test_a_single_template_is_refused() -> None:
-    with pytest.raises(SettingsError, match="1 template cannot fill two parts of a split"):
-        template_split(examples_in_groups([4]), Sizes(3, 1), constants_template, random.Random(0))
+    with pytest.raises(
+        SettingsError, match="1 template cannot fill two parts of a split"
+    ):
+        template_split(
+            examples_in_groups([4]), Sizes(3, 1), constants_template, random.Random(0)
+        )
 
 
 @pytest.mark.parametrize(
@@ -112,7 +125,10 @@ def test_other_languages_keep_words_that_look_like_entities() -> None:
 
 
 def test_a_regular_expression_makes_a_template() -> None:
-    assert regex_template("city_[a-z]+", blank="CITY")("in ( city_austin )") == "in ( CITY )"
+    assert (
+        regex_template("city_[a-z]+", blank="CITY")("in ( city_austin )")
+        == "in ( CITY )"
+    )
 
 
 def test_a_blank_is_taken_literally() -> None:

@@ -30,7 +30,9 @@ QUICK = TmcdSettings(moves=5000, restarts=2)
 USUAL = Sizes(30, 18)
 
 
-def small_split(seed: int = 0, settings: TmcdSettings = QUICK, sizes: Sizes = USUAL) -> Split:
+def small_split(
+    seed: int = 0, settings: TmcdSettings = QUICK, sizes: Sizes = USUAL
+) -> Split:
     return tmcd_split(SMALL, sizes, FUNQL.decomposition, random.Random(seed), settings)
 
 
@@ -59,37 +61,53 @@ def test_a_tenth_of_the_default_search_reaches_0_45_on_geoquery(
     )
 
 
-def test_a_fiftieth_of_the_default_search_reaches_0_35_on_spider(real_data: Path) -> None:
+def test_a_fiftieth_of_the_default_search_reaches_0_35_on_spider(
+    real_data: Path,
+) -> None:
     examples, sql = (
         read_examples(real_data / "spider" / "expected_dataset.tsv"),
         load_language("sql"),
     )
     settings = TmcdSettings(moves=400_000, restarts=1)
-    split = tmcd_split(examples, Sizes(3282, 1094), sql.decomposition, random.Random(0), settings)
+    split = tmcd_split(
+        examples, Sizes(3282, 1094), sql.decomposition, random.Random(0), settings
+    )
     measured = audit(examples, split, sql)
     assert measured.compound_divergence >= 0.35
     assert measured.unseen_atom_examples == 0
 
 
-def test_the_greedy_search_of_the_paper_stops_lower(geoquery: Sequence[Example]) -> None:
+def test_the_greedy_search_of_the_paper_stops_lower(
+    geoquery: Sequence[Example],
+) -> None:
     settings = TmcdSettings(method=Method.GREEDY)
-    split = tmcd_split(geoquery, Sizes(440, 440), FUNQL.decomposition, random.Random(0), settings)
+    split = tmcd_split(
+        geoquery, Sizes(440, 440), FUNQL.decomposition, random.Random(0), settings
+    )
     assert 0.15 < audit(geoquery, split, FUNQL).compound_divergence < 0.45
     assert split.made_by["search"] == "greedy"
 
 
 @pytest.mark.parametrize("aim", [0.05, 0.25, 0.4])
-def test_a_chosen_divergence_is_met_on_geoquery(geoquery: Sequence[Example], aim: float) -> None:
+def test_a_chosen_divergence_is_met_on_geoquery(
+    geoquery: Sequence[Example], aim: float
+) -> None:
     settings = TmcdSettings(target_divergence=aim)
     split = tmcd_split(
         geoquery, Sizes(440, 352, 88), FUNQL.decomposition, random.Random(0), settings
     )
-    assert audit(geoquery, split, FUNQL).compound_divergence == pytest.approx(aim, abs=0.002)
+    assert audit(geoquery, split, FUNQL).compound_divergence == pytest.approx(
+        aim, abs=0.002
+    )
 
 
-def test_a_bound_on_atom_divergence_holds_on_geoquery(geoquery: Sequence[Example]) -> None:
+def test_a_bound_on_atom_divergence_holds_on_geoquery(
+    geoquery: Sequence[Example],
+) -> None:
     settings = TmcdSettings(max_atom_divergence=0.02, moves=300_000, restarts=1)
-    split = tmcd_split(geoquery, Sizes(440, 440), FUNQL.decomposition, random.Random(0), settings)
+    split = tmcd_split(
+        geoquery, Sizes(440, 440), FUNQL.decomposition, random.Random(0), settings
+    )
     measured = audit(geoquery, split, FUNQL)
     assert measured.atom_divergence <= 0.02
     assert (
@@ -107,7 +125,9 @@ def test_three_parts_divide_the_dataset_and_train_has_every_atom() -> None:
 
 def test_parts_are_in_the_order_of_the_dataset() -> None:
     split = small_split(sizes=Sizes(30, 12, 6))
-    assert all(list(part) == sorted(part) for part in (split.train, split.dev, split.test))
+    assert all(
+        list(part) == sorted(part) for part in (split.train, split.dev, split.test)
+    )
 
 
 def test_the_seed_alone_decides() -> None:
@@ -122,12 +142,18 @@ def test_a_split_says_how_it_was_made() -> None:
     assert list(made_by) == [
         "method", "search", "max_atom_divergence", "moves", "restarts", "compound_divergence", "atom_divergence"
     ]  # fmt: skip
-    assert (made_by["method"], made_by["search"], made_by["moves"]) == ("tmcd", "annealing", 2000)
+    assert (made_by["method"], made_by["search"], made_by["moves"]) == (
+        "tmcd",
+        "annealing",
+        2000,
+    )
 
 
 def test_an_unreachable_divergence_is_an_error_that_names_the_nearest() -> None:
     with pytest.raises(NqgError) as caught:
-        small_split(settings=TmcdSettings(target_divergence=0.99, moves=2000, restarts=1))
+        small_split(
+            settings=TmcdSettings(target_divergence=0.99, moves=2000, restarts=1)
+        )
     assert str(caught.value).startswith(
         "no split with a compound divergence of 0.99 was found, the nearest has 0."
     )
@@ -139,26 +165,37 @@ def test_an_unreachable_atom_bound_is_an_error_that_names_the_nearest() -> None:
             settings=TmcdSettings(max_atom_divergence=0.0, moves=2000, restarts=1),
             sizes=Sizes(31, 17),
         )
-    assert "no split with an atom divergence of at most 0.0 was found, the nearest has 0.0" in str(
-        caught.value
+    assert (
+        "no split with an atom divergence of at most 0.0 was found, the nearest has 0.0"
+        in str(caught.value)
     )
 
 
 def test_atoms_that_do_not_fit_into_train_are_an_error() -> None:
     examples = [Example("s", f"f ( {letter} )") for letter in "abcdeg"]
-    with pytest.raises(SettingsError, match="train is to have 4 examples, but 6 were needed"):
+    with pytest.raises(
+        SettingsError, match="train is to have 4 examples, but 6 were needed"
+    ):
         tmcd_split(examples, Sizes(4, 2), FUNQL.decomposition, random.Random(0))
 
 
 def test_sizes_of_another_dataset_are_refused() -> None:
-    with pytest.raises(SettingsError, match="add up to 49, the dataset has 48 examples"):
-        tmcd_search(decomposed(SMALL, FUNQL.decomposition), Sizes(31, 18), random.Random(0))
+    with pytest.raises(
+        SettingsError, match="add up to 49, the dataset has 48 examples"
+    ):
+        tmcd_search(
+            decomposed(SMALL, FUNQL.decomposition), Sizes(31, 18), random.Random(0)
+        )
 
 
 def test_targets_without_compounds_can_still_be_divided() -> None:
     examples = [Example("s", letter) for letter in "aabb"]
     split = tmcd_split(
-        examples, Sizes(2, 2), load_language("tokens").decomposition, random.Random(0), QUICK
+        examples,
+        Sizes(2, 2),
+        load_language("tokens").decomposition,
+        random.Random(0),
+        QUICK,
     )
     assert {examples[at].target for at in split.train} == {"a", "b"}
     assert split.made_by["compound_divergence"] == 0
@@ -184,7 +221,10 @@ def test_the_usual_budget_depends_on_the_size(
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"target_divergence": 1.5}, "target_divergence is 1.5; a divergence lies between 0 and 1"),
+        (
+            {"target_divergence": 1.5},
+            "target_divergence is 1.5; a divergence lies between 0 and 1",
+        ),
         (
             {"max_atom_divergence": -0.1},
             "max_atom_divergence is -0.1; a divergence lies between 0 and 1",
@@ -196,7 +236,9 @@ def test_the_usual_budget_depends_on_the_size(
     ],
     ids=str,
 )
-def test_settings_without_sense_are_refused(wrong: dict[str, float], words: str) -> None:
+def test_settings_without_sense_are_refused(
+    wrong: dict[str, float], words: str
+) -> None:
     with pytest.raises(SettingsError) as caught:
         TmcdSettings(**wrong)  # type: ignore[arg-type]
     assert str(caught.value) == words

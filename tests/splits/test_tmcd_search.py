@@ -44,7 +44,10 @@ from oracles import largest_divergence
 from strategies import program_examples
 
 PROGRAMS = [
-    f"answer ( {f} ( {g} ( {x} ) ) )" for f in "abcd" for g in "abcd" for x in ("m0", "m1", "all")
+    f"answer ( {f} ( {g} ( {x} ) ) )"
+    for f in "abcd"
+    for g in "abcd"
+    for x in ("m0", "m1", "all")
 ]
 
 
@@ -98,7 +101,11 @@ def test_annealing_finds_next_to_the_largest_divergence_of_small_datasets(
         for read in (BRACKET_TREES.compounds, BRACKET_TREES.atoms)
     )
     best = largest_divergence(compounds, atoms, train_size)
-    assert 0.99 * best <= tallied_divergence(recounted(data, found).compounds) <= best + 1e-9
+    assert (
+        0.99 * best
+        <= tallied_divergence(recounted(data, found).compounds)
+        <= best + 1e-9
+    )
 
 
 @pytest.mark.parametrize("search", [annealing_search, greedy_search])
@@ -119,10 +126,14 @@ def test_what_was_counted_along_the_way_equals_a_recount(
 
 def test_the_greedy_search_ends_where_no_legal_swap_helps() -> None:
     data = programs()
-    _, found = run(greedy_search, Problem(data, 30, Goal()), Budget(1), random.Random(3))
+    _, found = run(
+        greedy_search, Problem(data, 30, Goal()), Budget(1), random.Random(3)
+    )
     here = tallied_divergence(found.compounds)
     for leaving, entering in itertools.product(found.train, found.test):
-        helps = outcome_of_swap(found.compounds, leaving, entering).divergence > here + 1e-9
+        helps = (
+            outcome_of_swap(found.compounds, leaving, entering).divergence > here + 1e-9
+        )
         assert not helps or removes_last_atom(found.atoms, leaving, entering)
 
 
@@ -189,7 +200,8 @@ def test_the_typical_change_is_the_mean_over_swaps() -> None:
 
 def test_an_illegal_swap_is_not_made() -> None:
     data = decomposed(
-        [Example("s", target) for target in ("f ( a )", "f ( b )", "f ( b )")], BRACKET_TREES
+        [Example("s", target) for target in ("f ( a )", "f ( b )", "f ( b )")],
+        BRACKET_TREES,
     )
     found = arrangement(data, np.array([0, 1]), np.array([2]))
     assert not swap_if_legal(found, Goal(), 0, 0)
@@ -236,7 +248,10 @@ def test_a_bound_on_atoms_holds_at_the_end_and_costs_divergence() -> None:
 def test_a_chosen_divergence_is_met(aim: float) -> None:
     goal = Goal(aim, tolerance=0.01)
     _, found = run(
-        annealing_search, Problem(programs(), 30, goal), Budget(20_000, 3), random.Random(6)
+        annealing_search,
+        Problem(programs(), 30, goal),
+        Budget(20_000, 3),
+        random.Random(6),
     )
     assert gap(found, goal) <= 0.01
 
@@ -259,7 +274,11 @@ def test_a_time_budget_cools_faster_and_then_stops() -> None:
     problem = Problem(programs(), 30, Goal())
     budget = Budget(moves=100_000, seconds=40.0)
     steps, found = run(
-        annealing_search, problem, budget, random.Random(0), clock=lambda: float(next(ticks))
+        annealing_search,
+        problem,
+        budget,
+        random.Random(0),
+        clock=lambda: float(next(ticks)),
     )
     assert 5 < len(steps) < 40
     assert steps[-1].start <= 3
@@ -282,7 +301,9 @@ def test_the_greedy_search_obeys_the_time_budget_too() -> None:
 def test_the_seed_alone_decides() -> None:
     problem = Problem(programs(), 30, Goal())
     first, again, other = (
-        run(annealing_search, problem, Budget(2000, 2), random.Random(seed))[1].train.tolist()
+        run(annealing_search, problem, Budget(2000, 2), random.Random(seed))[
+            1
+        ].train.tolist()
         for seed in (1, 1, 2)
     )
     assert first == again

@@ -6,7 +6,12 @@ EXCLUDE = Tree("exclude", (Tree("longest", (Tree("river"),)), Tree("m0")))
 
 
 def test_nodes_come_in_pre_order() -> None:
-    assert [node.label for node in EXCLUDE.nodes()] == ["exclude", "longest", "river", "m0"]
+    assert [node.label for node in EXCLUDE.nodes()] == [
+        "exclude",
+        "longest",
+        "river",
+        "m0",
+    ]
 
 
 def test_a_tree_prints_as_nested_calls() -> None:
@@ -14,7 +19,9 @@ def test_a_tree_prints_as_nested_calls() -> None:
 
 
 def test_equal_trees_are_equal_keys() -> None:
-    assert {EXCLUDE: 1}[Tree("exclude", (Tree("longest", (Tree("river"),)), Tree("m0")))] == 1
+    assert {EXCLUDE: 1}[
+        Tree("exclude", (Tree("longest", (Tree("river"),)), Tree("m0")))
+    ] == 1
 
 
 def test_a_tree_may_be_deeper_than_the_stack() -> None:

@@ -38,7 +38,8 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         connection.executescript(SCHEMA)
         connection.executemany("insert into product values (?, ?, ?)", PRODUCTS)
         connection.executemany(
-            "insert into sale values (?, ?, ?)", [("lamp", 2, "Oslo"), ("pen", 9, "Rome")] * 600
+            "insert into sale values (?, ?, ?)",
+            [("lamp", 2, "Oslo"), ("pen", 9, "Rome")] * 600,
         )
         connection.commit()
     return path
@@ -54,7 +55,9 @@ def shop(path: Path, request: pytest.FixtureRequest) -> Database:
 
 
 @pytest.fixture(autouse=True)
-def _is_as_before(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _is_as_before(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
     """No query of any test changes the database, its folder, or the folder where it runs."""
     monkeypatch.chdir(tmp_path)
     before = digest(path), sorted(os.listdir(path.parent))
@@ -81,11 +84,15 @@ def digest(path: Path) -> str:
         "select upper(name) , round(price / 3 , 1) from product where name like 'd%'": [
             ("DESK", 106.7)
         ],
-        "select name from product where price = (select max(price) from product)": [("desk",)],
+        "select name from product where price = (select max(price) from product)": [
+            ("desk",)
+        ],
         "select sum(amount) from sale group by city order by city": [(1200,), (5400,)],
     }.items(),
 )
-def test_a_select_gives_rows(shop: Database, query: str, rows: list[tuple[object, ...]]) -> None:
+def test_a_select_gives_rows(
+    shop: Database, query: str, rows: list[tuple[object, ...]]
+) -> None:
     assert shop.run(query).rows == tuple(rows)
 
 
@@ -193,7 +200,9 @@ PIECES = """
         st.lists(st.sampled_from([*PIECES.split(), "\0"]), max_size=14).map(" ".join),
     )
 )
-def test_whatever_is_asked_is_a_result_or_an_error(shop: Database, path: Path, query: str) -> None:
+def test_whatever_is_asked_is_a_result_or_an_error(
+    shop: Database, path: Path, query: str
+) -> None:
     before = digest(path)
     for asked in (query, f"select {query}"):
         with suppress(QueryError):
@@ -215,13 +224,17 @@ def test_rows_are_cut_and_it_is_said(shop: Database) -> None:
     assert not few.run("select name from cheap").is_cut
 
 
-def test_a_database_that_changes_is_read_anew(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_database_that_changes_is_read_anew(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
     path = tmp_path_factory.mktemp("changing") / "a.db"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("create table t (x)")
         database = Database.open(path)
         assert database.run("select x from t").rows == ()
-        connection.execute("insert into t values (cast(x'ff41' as text)) , (x'00') , (null)")
+        connection.execute(
+            "insert into t values (cast(x'ff41' as text)) , (x'00') , (null)"
+        )
         connection.commit()
     assert database.run("select x from t").rows == (
         ("\N{REPLACEMENT CHARACTER}A",),
@@ -229,18 +242,24 @@ def test_a_database_that_changes_is_read_anew(tmp_path_factory: pytest.TempPathF
         (None,),
     )
     path.unlink()
-    with pytest.raises(QueryError, match="the query does not run: unable to open database file"):
+    with pytest.raises(
+        QueryError, match="the query does not run: unable to open database file"
+    ):
         database.run("select x from t")
 
 
-def test_a_file_that_is_not_a_database_is_refused(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_file_that_is_not_a_database_is_refused(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
     path = tmp_path_factory.mktemp("text") / "a.db"
     path.write_text("no database at all, but long enough to have a header " * 20)
     with pytest.raises(FormatError, match="expected a SQLite database"):
         Database.open(path)
 
 
-def test_every_function_that_is_allowed_reads_only_its_arguments(shop: Database) -> None:
+def test_every_function_that_is_allowed_reads_only_its_arguments(
+    shop: Database,
+) -> None:
     """None of them is a door to files, code or the state of the connection."""
     doors = {
         "load_extension",
@@ -253,12 +272,16 @@ def test_every_function_that_is_allowed_reads_only_its_arguments(shop: Database)
         "printf",
     }
     assert not FUNCTIONS & (
-        doors | {"format", "random", "changes", "total_changes", "last_insert_rowid", "glob"}
+        doors
+        | {"format", "random", "changes", "total_changes", "last_insert_rowid", "glob"}
     )
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["a", None, 0.1 + 0.2])), max_size=4),
+    st.lists(
+        st.tuples(st.integers(0, 2), st.sampled_from(["a", None, 0.1 + 0.2])),
+        max_size=4,
+    ),
     st.randoms(),
 )
 def test_results_are_the_same_in_any_order_unless_one_is_asked_for(
@@ -271,11 +294,15 @@ def test_results_are_the_same_in_any_order_unless_one_is_asked_for(
     assert same_result(one, other, ordered=False)
     assert same_result(one, other, ordered=True) == (rows == shuffled)
     fewer = Rows(("x", "y"), one.rows[1:])
-    assert same_result(one, fewer, ordered=False) == (Counter(one.rows) == Counter(fewer.rows))
+    assert same_result(one, fewer, ordered=False) == (
+        Counter(one.rows) == Counter(fewer.rows)
+    )
 
 
 def test_sums_that_differ_by_rounding_are_the_same() -> None:
-    assert same_result(Rows(("x",), ((0.1 + 0.2,),)), Rows(("x",), ((0.3,),)), ordered=True)
+    assert same_result(
+        Rows(("x",), ((0.1 + 0.2,),)), Rows(("x",), ((0.3,),)), ordered=True
+    )
 
 
 @pytest.mark.parametrize(
@@ -298,7 +325,10 @@ def test_a_url_gives_the_schema_and_the_values_that_the_file_gives(
     plain = Database.open(path)
     assert {*shop.schema.tables} == {*plain.schema.tables}
     assert shop.schema.foreign_keys == plain.schema.foreign_keys
-    assert column_values(shop.place, "Sale.City").values == {"oslo": "Oslo", "rome": "Rome"}
+    assert column_values(shop.place, "Sale.City").values == {
+        "oslo": "Oslo",
+        "rome": "Rome",
+    }
     with pytest.raises(NqgError, match=r"no table of .*'town'"):
         column_values(shop.place, "town.name")
     with pytest.raises(NqgError, match=r"no column of sale.*'town'"):
@@ -318,7 +348,9 @@ def test_a_url_gives_the_schema_and_the_values_that_the_file_gives(
         ("://secret", "expected the URL of a database, such as"),
     ],
 )
-def test_a_url_that_leads_nowhere_is_refused_without_its_password(url: str, reason: str) -> None:
+def test_a_url_that_leads_nowhere_is_refused_without_its_password(
+    url: str, reason: str
+) -> None:
     with pytest.raises(NqgError, match=re.escape(reason)) as found:
         Database.open(url)
     assert "secret" not in str(found.value)
@@ -328,7 +360,9 @@ def test_a_connection_cannot_write_whatever_it_is_asked(path: Path) -> None:
     """The session itself refuses; the words of a query are looked at before."""
     with (
         pytest.raises(NqgError, match="attempt to write a readonly database"),
-        connected(URL.create("sqlite", database=str(path)).render_as_string()) as connection,
+        connected(
+            URL.create("sqlite", database=str(path)).render_as_string()
+        ) as connection,
     ):
         connection.exec_driver_sql("delete from product")
 
@@ -337,7 +371,9 @@ def test_without_sqlalchemy_it_is_said_what_to_install(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "sqlalchemy", None)
-    with pytest.raises(NqgError, match=r"not a SQLite file needs an optional part of nqg.*\[sql\]"):
+    with pytest.raises(
+        NqgError, match=r"not a SQLite file needs an optional part of nqg.*\[sql\]"
+    ):
         Database.open(f"sqlite:///{path}")
 
 

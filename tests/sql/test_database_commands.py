@@ -70,14 +70,23 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch, one_thread():
         patch.chdir(made)
         patch.setenv("COLUMNS", "200")
-        result = typed("train", "train.tsv", "-o", "model", "--database", "shop.db", *BRIEF)
+        result = typed(
+            "train", "train.tsv", "-o", "model", "--database", "shop.db", *BRIEF
+        )
         assert result.exit_code == 0, result.output
         yield made
 
 
-def test_an_answer_is_a_query_in_the_spelling_of_the_data_and_its_rows(folder: Path) -> None:
+def test_an_answer_is_a_query_in_the_spelling_of_the_data_and_its_rows(
+    folder: Path,
+) -> None:
     result = typed(
-        "parse", "model", "name the cheapest lamps", "--database", "shop.db", "--execute"
+        "parse",
+        "model",
+        "name the cheapest lamps",
+        "--database",
+        "shop.db",
+        "--execute",
     )
     assert result.stdout.splitlines() == [
         "SELECT name FROM lamp ORDER BY price LIMIT 1;",
@@ -86,17 +95,33 @@ def test_an_answer_is_a_query_in_the_spelling_of_the_data_and_its_rows(folder: P
     ]
     found = json.loads(
         typed(
-            "parse", "model", "show all lamps", "--database", "shop.db", "--execute", "--json"
+            "parse",
+            "model",
+            "show all lamps",
+            "--database",
+            "shop.db",
+            "--execute",
+            "--json",
         ).stdout
     )
-    assert found["rows"] == {"columns": ["name"], "rows": [["Ada"], ["Bo"]], "is_cut": False}
-    assert "rows" not in json.loads(typed("parse", "model", "show all lamps", "--json").stdout)
+    assert found["rows"] == {
+        "columns": ["name"],
+        "rows": [["Ada"], ["Bo"]],
+        "is_cut": False,
+    }
+    assert "rows" not in json.loads(
+        typed("parse", "model", "show all lamps", "--json").stdout
+    )
 
 
-def test_the_model_loads_without_the_database_and_still_knows_its_columns(folder: Path) -> None:
+def test_the_model_loads_without_the_database_and_still_knows_its_columns(
+    folder: Path,
+) -> None:
     parser = Parser.load(folder / "model", "cpu")
     assert parser.parse("show all chairs").target == "SELECT name FROM chair;"
-    assert parser.parse("show the colour of chairs").target == "SELECT colour FROM chair;"
+    assert (
+        parser.parse("show the colour of chairs").target == "SELECT colour FROM chair;"
+    )
     assert parser.parse("show the colour of lamps").target is None
 
 
@@ -104,7 +129,10 @@ def test_what_a_column_check_finds_is_the_reason_of_an_abstention(folder: Path) 
     answer = Parser.load(folder / "model", "cpu")
     untyped = answer.with_options(type(answer.options)(typed=False, readings=1))
     (found,) = untyped.answers(["show the colour of lamps"])
-    assert (found.target, found.reason) == (None, f"{ILLEGAL}: table 'lamp' has no column 'colour'")
+    assert (found.target, found.reason) == (
+        None,
+        f"{ILLEGAL}: table 'lamp' has no column 'colour'",
+    )
     assert [reading.is_legal for reading in found.readings] == [False]
 
 
@@ -129,7 +157,10 @@ def test_a_query_that_does_not_run_is_not_an_answer(folder: Path) -> None:
     found = executed(broken, database)
     assert (found.target, found.probability, found.confidence) == (None, None, None)
     assert found.reason == "the query does not run: no such table: town"
-    assert executed(Answer("x", reason="no derivation"), database).reason == "no derivation"
+    assert (
+        executed(Answer("x", reason="no derivation"), database).reason
+        == "no derivation"
+    )
 
     class Fixed:
         def answers(self, sentences: object) -> list[Answer]:
@@ -139,7 +170,10 @@ def test_a_query_that_does_not_run_is_not_an_answer(folder: Path) -> None:
                 Answer("z", "SELECT COUNT(*) FROM lamp"),
             ]
 
-    rows = [each.rows and each.rows.rows for each in Executed(Fixed(), database).answers("xyz")]
+    rows = [
+        each.rows and each.rows.rows
+        for each in Executed(Fixed(), database).answers("xyz")
+    ]
     assert rows == [None, None, ((2,),)]
 
 
@@ -147,7 +181,11 @@ def test_a_query_that_does_not_run_is_not_an_answer(folder: Path) -> None:
     ("prediction", "target", "is_right"),
     [
         ("SELECT name FROM lamp ORDER BY price", "SELECT name FROM lamp", True),
-        ("SELECT name FROM lamp ORDER BY price", "SELECT name FROM lamp ORDER BY name", False),
+        (
+            "SELECT name FROM lamp ORDER BY price",
+            "SELECT name FROM lamp ORDER BY name",
+            False,
+        ),
         ("SELECT name , price FROM lamp", "SELECT name FROM lamp", False),
         ("select name from town", "SELECT name FROM lamp", False),
         ("select name from town", "select name from town", True),
@@ -173,46 +211,69 @@ def test_the_api_sends_rows(folder: Path) -> None:
         answer = client.post(
             "/api/parse", json={"sentence": "show all lamps", "explain": True}
         ).json()
-        assert answer["rows"] == {"columns": ["name"], "rows": [["Ada"]], "is_cut": True}
-        assert client.post("/api/parse", json={"sentence": "fly"}).json()["rows"] is None
+        assert answer["rows"] == {
+            "columns": ["name"],
+            "rows": [["Ada"]],
+            "is_cut": True,
+        }
+        assert (
+            client.post("/api/parse", json={"sentence": "fly"}).json()["rows"] is None
+        )
 
 
 def test_rows_need_a_database(folder: Path) -> None:
     assert (
-        "name one with --database" in typed("parse", "model", "show all lamps", "--execute").output
+        "name one with --database"
+        in typed("parse", "model", "show all lamps", "--execute").output
     )
     with pytest.raises(
-        FormatError, match=r"nothing\.db: expected a SQLite database, found no such file"
+        FormatError,
+        match=r"nothing\.db: expected a SQLite database, found no such file",
     ):
         typed("parse", "model", "show all lamps", "--database", "nothing.db")
 
 
 def test_training_names_the_query_that_it_cannot_use(folder: Path) -> None:
     options = ("-o", "other", "--database", "shop.db", *BRIEF)
-    write_examples(folder / "bad.tsv", [*PAIRS, Example("oops", "SELECT colour FROM lamp")])
+    write_examples(
+        folder / "bad.tsv", [*PAIRS, Example("oops", "SELECT colour FROM lamp")]
+    )
     with pytest.raises(
-        NqgError, match=r"bad\.tsv:7: the target grammar rejects 'select colour from lamp'"
+        NqgError,
+        match=r"bad\.tsv:7: the target grammar rejects 'select colour from lamp'",
     ):
         typed("train", "bad.tsv", *options)
     write_examples(
-        folder / "open.tsv", [*PAIRS, Example("oops", "SELECT name FROM lamp WHERE name = 'Ada")]
+        folder / "open.tsv",
+        [*PAIRS, Example("oops", "SELECT name FROM lamp WHERE name = 'Ada")],
     )
-    with pytest.raises(FormatError, match=r"open\.tsv:7: a string is opened by ' and never closed"):
+    with pytest.raises(
+        FormatError, match=r"open\.tsv:7: a string is opened by ' and never closed"
+    ):
         typed("train", "open.tsv", *options)
-    with pytest.raises(NqgError, match="a fallback cannot be trained with a database yet"):
+    with pytest.raises(
+        NqgError, match="a fallback cannot be trained with a database yet"
+    ):
         typed("train", "train.tsv", *options, "--seq2seq", "embedded")
 
 
 def test_a_url_stands_for_a_database_in_every_command(folder: Path) -> None:
     url = "sqlite:///shop.db"
-    assert typed("train", "train.tsv", "-o", "by-url", "--database", url, *BRIEF).exit_code == 0
-    result = typed("parse", "by-url", "name the cheapest lamps", "--database", url, "--execute")
+    assert (
+        typed("train", "train.tsv", "-o", "by-url", "--database", url, *BRIEF).exit_code
+        == 0
+    )
+    result = typed(
+        "parse", "by-url", "name the cheapest lamps", "--database", url, "--execute"
+    )
     assert result.stdout.splitlines() == [
         "SELECT name FROM lamp ORDER BY price LIMIT 1;",
         "name",
         "Bo",
     ]
-    found = json.loads(typed("evaluate", "by-url", "train.tsv", "--database", url, "--json").stdout)
+    found = json.loads(
+        typed("evaluate", "by-url", "train.tsv", "--database", url, "--json").stdout
+    )
     assert found["execution"]["grammar"]["right"] == len(PAIRS)
     assert not [
         path
@@ -231,7 +292,14 @@ def test_values_of_a_column_come_from_a_url_too(folder: Path) -> None:
     )
     brief = ("--set", "confidence.folds=0", "--device", "cpu", "--steps", "8")
     for name, place in (("by-file", "shop.db"), ("by-url", "sqlite:///shop.db")):
-        assert typed("train", "values.tsv", "-o", name, "--database", place, *brief).exit_code == 0
-    texts = [(folder / name / "text.json").read_text() for name in ("by-file", "by-url")]
+        assert (
+            typed(
+                "train", "values.tsv", "-o", name, "--database", place, *brief
+            ).exit_code
+            == 0
+        )
+    texts = [
+        (folder / name / "text.json").read_text() for name in ("by-file", "by-url")
+    ]
     assert texts[0] == texts[1]
     assert '"lamp-name"' in texts[0]

@@ -77,7 +77,9 @@ def test_names_that_do_not_exist_are_named(query: str, problem: str) -> None:
 
 def test_spaces_between_tokens_and_tokens_of_strings_change_nothing() -> None:
     assert (
-        sql_problem("select t1 . name from city as t1 where t1 . state = ' from t2 . x '", GEO)
+        sql_problem(
+            "select t1 . name from city as t1 where t1 . state = ' from t2 . x '", GEO
+        )
         == ""
     )
     assert (
@@ -118,14 +120,18 @@ def agrees(opinion: Sequence[object] | str, problem: str) -> bool:
 
 @cache
 def grammar(form: SqlForm) -> TargetGrammar:
-    return TargetGrammar.parse(sql_target_grammar(GEO, SqlConstants(("1", "2.5"), ("x",)), form))
+    return TargetGrammar.parse(
+        sql_target_grammar(GEO, SqlConstants(("1", "2.5"), ("x",)), form)
+    )
 
 
 @st.composite
 def queries(draw: st.DrawFn) -> str:
     """Queries of the right form; about every second one has names that do not fit."""
     form, size = draw(st.sampled_from(SqlForm)), draw(st.integers(5, 60))
-    return sql_text(random_target(grammar(form), size, draw(st.randoms(use_true_random=False))))
+    return sql_text(
+        random_target(grammar(form), size, draw(st.randoms(use_true_random=False)))
+    )
 
 
 @settings(max_examples=400, deadline=None)
@@ -142,7 +148,8 @@ def test_aliases_of_other_names_leave_what_sqlite_does_as_it_was(query: str) -> 
         named = named_aliases(query)
         numbered, of_table = numbered_aliases(named), numbered_aliases(named, OF_TABLE)
         assert all(
-            explained(database(GEO), other) == before for other in (named, numbered, of_table)
+            explained(database(GEO), other) == before
+            for other in (named, numbered, of_table)
         )
         assert named_aliases(numbered) == named
 
@@ -151,7 +158,21 @@ def test_aliases_of_other_names_leave_what_sqlite_does_as_it_was(query: str) -> 
 @given(
     st.lists(
         st.sampled_from(
-            ["select", "from", "(", ")", "city", "as", "t1", ".", "name", "*", ",", "union", "on"]
+            [
+                "select",
+                "from",
+                "(",
+                ")",
+                "city",
+                "as",
+                "t1",
+                ".",
+                "name",
+                "*",
+                ",",
+                "union",
+                "on",
+            ]
         )
     )
 )
@@ -159,12 +180,15 @@ def test_what_is_not_sql_is_answered_too(words: list[str]) -> None:
     text = " ".join(words)
     assert isinstance(sql_problem(text, GEO), str)
     assert (
-        len(sql_words(named_aliases(text))) == len(sql_words(numbered_aliases(text))) == len(words)
+        len(sql_words(named_aliases(text)))
+        == len(sql_words(numbered_aliases(text)))
+        == len(words)
     )
 
 
 @pytest.mark.parametrize(
-    ("depth", "problem"), [(25, ""), (5000, "the query is nested too deeply to be parsed")]
+    ("depth", "problem"),
+    [(25, ""), (5000, "the query is nested too deeply to be parsed")],
 )
 def test_however_deep_a_query_is_it_is_answered(depth: int, problem: str) -> None:
     deep = "select name from city where size = ( " * depth + "3" + " )" * depth
@@ -173,7 +197,9 @@ def test_however_deep_a_query_is_it_is_answered(depth: int, problem: str) -> Non
 
 
 def test_however_long_a_chain_of_operators_is_it_is_read() -> None:
-    query = f"select t1.name from city as t1 where {' or '.join(['t1.size = 1'] * 5000)}"
+    query = (
+        f"select t1.name from city as t1 where {' or '.join(['t1.size = 1'] * 5000)}"
+    )
     assert sql_problem(query, GEO) == ""
     assert named_aliases(query) == query.replace("t1", "city")
 
@@ -225,7 +251,12 @@ def test_however_long_a_chain_of_operators_is_it_is_read() -> None:
             OF_TABLE,
             id="subqueries and their results",
         ),
-        pytest.param("select name from city", "select name from city", AliasStyle(), id="no alias"),
+        pytest.param(
+            "select name from city",
+            "select name from city",
+            AliasStyle(),
+            id="no alias",
+        ),
     ],
 )
 def test_aliases_are_called_after_their_tables_and_counted_again(
@@ -245,7 +276,10 @@ def spider(real_data: Path) -> list[tuple[Schema, str]]:
         real_data / "spider/train_spider.json", real_data / "spider/dev.json"
     )
     schemas = read_schemas(real_data / "spider/tables.json")
-    return [(schemas[database_of(example.source)], example.target) for example in train + dev]
+    return [
+        (schemas[database_of(example.source)], example.target)
+        for example in train + dev
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -277,9 +311,14 @@ def test_sqlite_agrees_about_real_queries_and_random_names_in_them(
     spider: list[tuple[Schema, str]], geography: list[tuple[Schema, str]]
 ) -> None:
     rng, seen = random.Random(0), Counter[str]()
-    databases = {schema.database: database(schema) for schema, _ in [*spider, *geography]}
+    databases = {
+        schema.database: database(schema) for schema, _ in [*spider, *geography]
+    }
     for schema, query in [*rng.sample(spider, 1500), *geography]:
-        for changed in (query, *(_with_another_name(query, schema, rng) for _ in range(2))):
+        for changed in (
+            query,
+            *(_with_another_name(query, schema, rng) for _ in range(2)),
+        ):
             opinion, problem = (
                 explained(databases[schema.database], changed),
                 sql_problem(changed, schema),
@@ -297,10 +336,15 @@ def _with_another_name(query: str, schema: Schema, rng: random.Random) -> str:
     words = list(sql_words(query))
     kept = {*RESERVED, "count", "max", "min", "sum", "avg"}
     places = [
-        at for at, word in enumerate(words) if word.isidentifier() and word.lower() not in kept
+        at
+        for at, word in enumerate(words)
+        if word.isidentifier() and word.lower() not in kept
     ]
     columns = [
-        column for table in schema.tables for column in table.columns if column.isidentifier()
+        column
+        for table in schema.tables
+        for column in table.columns
+        if column.isidentifier()
     ]
     names = [
         *columns,

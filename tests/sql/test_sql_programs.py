@@ -17,7 +17,8 @@ from nqg.sql.programs import SqlPrograms
 from nqg.sql.schema import Schema, Table, read_database
 
 PETS = Schema(
-    "pets", (Table("dogs", ("id", "name", "owner")), Table("owners", ("id", "name", "city")))
+    "pets",
+    (Table("dogs", ("id", "name", "owner")), Table("owners", ("id", "name", "city"))),
 )
 UPPER = [
     'SELECT T1.NAME FROM DOGS AS T1 JOIN OWNERS AS T2 ON T1.OWNER = T2.ID WHERE T2.CITY = "Oslo" ;',
@@ -46,7 +47,8 @@ def test_spellings_that_mean_the_same_are_one_program() -> None:
         "select  dogsalias0.name from dogs as dogsalias0 where dogsalias0.name='Rex' ; ;",
     ]
     first, *others = {
-        " ".join(sql.tokenize(query)).replace("dogs dogs", "dogs as dogs") for query in spellings
+        " ".join(sql.tokenize(query)).replace("dogs dogs", "dogs as dogs")
+        for query in spellings
     }
     assert first == "select dogs . name from dogs as dogs where dogs . name = ' Rex '"
     assert not others
@@ -74,7 +76,9 @@ def test_columns_with_the_same_values_are_one_slot(tmp_path: Path) -> None:
             "insert into line values ('Ulm', 'Bonn'), ('Bonn', 'Ulm'), ('Trier', 'Bonn');"
             "insert into town values ('Ulm', 'Trier'), ('Ada', 'Bonn'), ('Eva', 'Ulm'), ('Ina', 'Aalen');"
         )
-    cities = [("From Ulm to Bonn", "select 1 from line where start = 'Ulm' and stop = 'Bonn'")]
+    cities = [
+        ("From Ulm to Bonn", "select 1 from line where start = 'Ulm' and stop = 'Bonn'")
+    ]
     sql = SqlPrograms.fit(read_database(path), [query for _, query in cities])
     assert sql.column_slots(path, cities) == {
         "town-name": {"column": "town.name", "database": str(path)}
@@ -83,14 +87,19 @@ def test_columns_with_the_same_values_are_one_slot(tmp_path: Path) -> None:
         ("Is Ada in Bonn?", "select 'Ada', 'Bonn'"),
         ("Is Eva in Ulm?", "select 'Eva', 'Ulm'"),
     ]
-    assert list(sql.column_slots(path, [*cities, *mayors])) == ["town-mayor", "town-name"]
+    assert list(sql.column_slots(path, [*cities, *mayors])) == [
+        "town-mayor",
+        "town-name",
+    ]
 
 
 @given(st.text(alphabet="'\"ab ;\\", max_size=8))
 def test_any_string_survives(value: str) -> None:
     for queries in (UPPER, LOWER):
         sql = SqlPrograms.fit(PETS, queries)
-        query = "select name from dogs where name = '{}'".format(value.replace("'", "''"))
+        query = "select name from dogs where name = '{}'".format(
+            value.replace("'", "''")
+        )
         once = sql.tokenize(query)
         assert sql.tokenize(sql.render(once)) == once
 
@@ -126,10 +135,23 @@ def test_a_damaged_file_is_refused_with_the_reason(
 def test_queries_of_geoquery_come_back(real_data: Path) -> None:
     entries = json.loads((real_data / "geoquery_sql/geography.json").read_text())
     queries = [entry["sql"][0] for entry in entries]
-    sql = SqlPrograms.fit(read_database(real_data / "geoquery_sql/geography.sqlite"), queries)
-    others = [query for query in queries if not exact_match(sql.render(sql.tokenize(query)), query)]
-    assert (len(others), len(queries)) == (1, 246)  # which numbers its aliases in another order
-    illegal = [query for query in queries if not sql.target_grammar.accepts(sql.tokenize(query))]
+    sql = SqlPrograms.fit(
+        read_database(real_data / "geoquery_sql/geography.sqlite"), queries
+    )
+    others = [
+        query
+        for query in queries
+        if not exact_match(sql.render(sql.tokenize(query)), query)
+    ]
+    assert (len(others), len(queries)) == (
+        1,
+        246,
+    )  # which numbers its aliases in another order
+    illegal = [
+        query
+        for query in queries
+        if not sql.target_grammar.accepts(sql.tokenize(query))
+    ]
     assert [sql.problem(query) for query in illegal] == [
         "no table of the query is called 'DERIVED_TABLEalias1'"
     ]

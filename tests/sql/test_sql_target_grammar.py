@@ -20,9 +20,14 @@ from nqg.types.target_grammar import TargetGrammar
 
 PETS = Schema(
     "pets_1",
-    (Table("student", ("stuid", "age")), Table("pets", ("petid", "weight", "home town", "10%|x"))),
+    (
+        Table("student", ("stuid", "age")),
+        Table("pets", ("petid", "weight", "home town", "10%|x")),
+    ),
 )
-CONSTANTS = SqlConstants(numbers=("1", "2.5", "-3"), inside_strings=("%", "ann", "o", "|"))
+CONSTANTS = SqlConstants(
+    numbers=("1", "2.5", "-3"), inside_strings=("%", "ann", "o", "|")
+)
 
 
 @cache
@@ -33,12 +38,16 @@ def _grammar(
 
 
 def _accepts(
-    query: str, constants: SqlConstants | None = CONSTANTS, form: SqlForm = SqlForm.PUBLISHED
+    query: str,
+    constants: SqlConstants | None = CONSTANTS,
+    form: SqlForm = SqlForm.PUBLISHED,
 ) -> bool:
     return _grammar(constants, form).accepts(sql_tokens(query))
 
 
-@pytest.mark.parametrize("constants", [CONSTANTS, None], ids=["given constants", "any constants"])
+@pytest.mark.parametrize(
+    "constants", [CONSTANTS, None], ids=["given constants", "any constants"]
+)
 @pytest.mark.parametrize("form", SqlForm, ids=lambda form: form.value)
 class TestAcceptance:
     @pytest.mark.parametrize(
@@ -63,7 +72,11 @@ class TestAcceptance:
     def test_queries_of_the_database_are_legal(
         self, constants: SqlConstants | None, form: SqlForm, query: str
     ) -> None:
-        query = named_aliases(query) if form in (SqlForm.NAMED, SqlForm.QUALIFIED) else query
+        query = (
+            named_aliases(query)
+            if form in (SqlForm.NAMED, SqlForm.QUALIFIED)
+            else query
+        )
         assert _accepts(query, constants, form), _grammar(constants, form).explain(
             sql_tokens(query)
         )
@@ -108,7 +121,9 @@ class TestAcceptance:
     ) -> None:
         assert not _accepts(query, constants, form)
 
-    def test_no_category_is_idle(self, constants: SqlConstants | None, form: SqlForm) -> None:
+    def test_no_category_is_idle(
+        self, constants: SqlConstants | None, form: SqlForm
+    ) -> None:
         assert _grammar(constants, form).unreachable == ()
 
 
@@ -123,7 +138,10 @@ class TestTies:
                 "select age from student where age = (select max(age) from pets)",
                 ["published", "qualified"],
             ),
-            ("select age from student union select age from pets", ["published", "qualified"]),
+            (
+                "select age from student union select age from pets",
+                ["published", "qualified"],
+            ),
             ("select t1.weight from student as t1 join pets as t2", ["published"]),
             (
                 "select student.age from student as student join pets as pets_2 on student.age = pets_2.weight",
@@ -151,7 +169,12 @@ class TestTies:
 
     def test_odd_names_of_tables_stay_apart(self) -> None:
         schema = Schema(
-            "odd", (Table("a b\n<x>", ("one",)), Table("table.0", ("two",)), Table("t", ("three",)))
+            "odd",
+            (
+                Table("a b\n<x>", ("one",)),
+                Table("table.0", ("two",)),
+                Table("t", ("three",)),
+            ),
         )
         grammar = TargetGrammar.parse(sql_target_grammar(schema, form=SqlForm.NAMED))
         assert grammar.accepts(sql_tokens("select one from a b <x>"))
@@ -189,14 +212,23 @@ class TestConstants:
     ) -> None:
         assert not _accepts(query, constants)
 
-    def test_a_quotation_mark_inside_one_kind_of_string_does_not_close_the_other(self) -> None:
+    def test_a_quotation_mark_inside_one_kind_of_string_does_not_close_the_other(
+        self,
+    ) -> None:
         quoted = SqlConstants(numbers=("1",), inside_strings=("'", "ann"))
         assert _accepts('select age from student where stuid = "ann\'ann"', quoted)
-        assert not _accepts("select age from student where stuid = 'ann' ann 'ann'", quoted)
+        assert not _accepts(
+            "select age from student where stuid = 'ann' ann 'ann'", quoted
+        )
 
     def test_they_are_collected_from_queries(self) -> None:
-        queries = ["select 5 from t where a = 'x y' and b = \"x.5\"", "select 3 from t limit 5"]
-        assert SqlConstants.of(queries) == SqlConstants(("3", "5"), (".", "5", "x", "y"))
+        queries = [
+            "select 5 from t where a = 'x y' and b = \"x.5\"",
+            "select 3 from t limit 5",
+        ]
+        assert SqlConstants.of(queries) == SqlConstants(
+            ("3", "5"), (".", "5", "x", "y")
+        )
 
     def test_without_any_number_there_is_no_grammar(self) -> None:
         with pytest.raises(
@@ -238,7 +270,9 @@ class TestSpider:
         verdict = grammars["assets_maintenance"].explain(_tokens(illegal[0]))
         assert str(verdict).endswith("found 'ref_company_types'")
 
-    @pytest.mark.parametrize(("form", "rejected"), [("published", 0.005), ("named", 0.989)])
+    @pytest.mark.parametrize(
+        ("form", "rejected"), [("published", 0.005), ("named", 0.989)]
+    )
     def test_columns_of_other_tables_are_rejected_where_they_are_named(
         self,
         real_data: Path,
@@ -262,7 +296,10 @@ class TestSpider:
         for example in rng.sample(examples, 2000):
             schema = schemas[database_of(example.source)]
             query = named_aliases(example.target) if form == "named" else example.target
-            assert grammar(schema.database).accepts(sql_tokens(query)) or example.id == "train-3153"
+            assert (
+                grammar(schema.database).accepts(sql_tokens(query))
+                or example.id == "train-3153"
+            )
             changed = _with_another_column(query, schema, rng)
             if sql_problem(changed, schema):
                 accepted.append(grammar(schema.database).accepts(sql_tokens(changed)))
@@ -283,7 +320,9 @@ class TestSpider:
     def test_a_query_of_another_database_is_illegal(
         self, examples: list[Example], grammars: Mapping[str, TargetGrammar]
     ) -> None:
-        target = next(example for example in examples if example.source.startswith("farm:"))
+        target = next(
+            example for example in examples if example.source.startswith("farm:")
+        )
         assert grammars["farm"].accepts(_tokens(target))
         assert not grammars["pets_1"].accepts(_tokens(target))
 
@@ -313,7 +352,9 @@ def _with_another_column(query: str, schema: Schema, rng: random.Random) -> str:
         sorted({column for table in schema.tables for column in table.columns}),
     )
     places = [
-        at for at, word in enumerate(words) if word in columns and words[at + 1 : at + 2] != ["."]
+        at
+        for at, word in enumerate(words)
+        if word in columns and words[at + 1 : at + 2] != ["."]
     ]
     places = [at for at in places if words[at - 1] not in ("from", "join", "as")]
     if places:
@@ -334,13 +375,16 @@ def test_every_query_of_geoquery_is_legal_but_one_that_names_a_table_out_of_its_
 ) -> None:
     schema = read_database(real_data / "geoquery_sql/geography.sqlite")
     entries = json.loads((real_data / "geoquery_sql/geography.json").read_text())
-    queries = [named_aliases(query.lower()) for entry in entries for query in entry["sql"]]
+    queries = [
+        named_aliases(query.lower()) for entry in entries for query in entry["sql"]
+    ]
     grammar = TargetGrammar.parse(
         sql_target_grammar(schema, SqlConstants.of(queries), SqlForm.NAMED)
     )
     illegal = [query for query in queries if not grammar.accepts(sql_tokens(query))]
     assert (len(illegal), len(queries)) == (1, 259)
     assert (
-        sql_problem(illegal[0], schema) == "no table of the query is called 'derived_tablealias1'"
+        sql_problem(illegal[0], schema)
+        == "no table of the query is called 'derived_tablealias1'"
     )
     assert illegal == [query for query in queries if sql_problem(query, schema)]

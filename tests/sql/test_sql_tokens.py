@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 from nqg.errors import FormatError
 from nqg.paper.spider import SpiderEntry, load_spider_xsp, read_entries
 from nqg.paper.sql_tree import sql_atoms, sql_template
-from nqg.sql.tokens import SPACE, is_number, sql_text, sql_tokens, sql_words, text_tokens
+from nqg.sql.tokens import (
+    SPACE,
+    is_number,
+    sql_text,
+    sql_tokens,
+    sql_words,
+    text_tokens,
+)
 
 # Text that is rich in what the tokeniser must tell apart.
 SQL_LIKE = st.lists(
@@ -94,7 +101,9 @@ class TestWords:
             ("", ""),
         ],
     )
-    def test_names_numbers_operators_and_marks_come_apart(self, text: str, words: str) -> None:
+    def test_names_numbers_operators_and_marks_come_apart(
+        self, text: str, words: str
+    ) -> None:
         assert sql_words(text) == tuple(words.split())
 
     @pytest.mark.parametrize(
@@ -115,20 +124,32 @@ class TestWords:
         assert sql_words(f"x = {string};") == ("x", "=", string, ";")
 
     @pytest.mark.parametrize(
-        "text", ["between -50 and 50", "x = -50", "( -50", ", -50", "and -50", "-50", "a + -50"]
+        "text",
+        [
+            "between -50 and 50",
+            "x = -50",
+            "( -50",
+            ", -50",
+            "and -50",
+            "-50",
+            "a + -50",
+        ],
     )
     def test_a_sign_belongs_to_the_number_where_a_value_is_due(self, text: str) -> None:
         assert "-50" in sql_words(text)
 
     @pytest.mark.parametrize(
-        "text", ["a -50", "a-50", "a - 50", "3 -50", "(a) -50", "'x' -50", "_ -50", "x = - 50"]
+        "text",
+        ["a -50", "a-50", "a - 50", "3 -50", "(a) -50", "'x' -50", "_ -50", "x = - 50"],
     )
     def test_a_minus_between_values_is_an_operator(self, text: str) -> None:
         assert sql_words(text)[-2:] == ("-", "50")
 
     @pytest.mark.parametrize("text", ["x = 'abc", "x = \"abc'", "'''"])
     def test_a_string_without_an_end_is_refused(self, text: str) -> None:
-        with pytest.raises(FormatError, match=r"opened by ['\"] and never closed in the query"):
+        with pytest.raises(
+            FormatError, match=r"opened by ['\"] and never closed in the query"
+        ):
             sql_words(text)
 
     @pytest.mark.parametrize(
@@ -195,15 +216,17 @@ class TestText:
         assert sql_text(sql_tokens(text)) == text
 
     def test_other_spacing_becomes_the_usual_one(self) -> None:
-        assert sql_text(sql_tokens("select  count ( * ),a\nfrom t\twhere x in( 1 ) ;")) == (
-            "select count(*) , a from t where x in (1);"
-        )
+        assert sql_text(
+            sql_tokens("select  count ( * ),a\nfrom t\twhere x in( 1 ) ;")
+        ) == ("select count(*) , a from t where x in (1);")
 
     def test_separate_digits_do_not_grow_together(self) -> None:
         assert sql_text(["1", ".", "5"]) == "1 . 5"
 
     def test_a_string_without_an_end_is_refused(self) -> None:
-        with pytest.raises(FormatError, match="opened by ' and never closed, before 'a b'"):
+        with pytest.raises(
+            FormatError, match="opened by ' and never closed, before 'a b'"
+        ):
             sql_text(["=", "'", "a", "b"])
 
     @given(SQL_LIKE | st.text(max_size=12))
@@ -213,7 +236,10 @@ class TestText:
             assert sql_tokens(sql_text(tokens)) == tokens
 
     @given(
-        st.text(alphabet=st.characters(exclude_characters=["'", SPACE]) | st.just(" "), max_size=8)
+        st.text(
+            alphabet=st.characters(exclude_characters=["'", SPACE]) | st.just(" "),
+            max_size=8,
+        )
     )
     def test_the_value_of_a_string_survives_but_for_the_kind_of_its_spaces(
         self, value: str
@@ -234,7 +260,9 @@ class TestAtomsAndTemplates:
 
     def test_queries_that_differ_in_constants_share_a_template(self) -> None:
         one = sql_template("select a from t where b = 'x' and c > 5 limit 1")
-        assert one == sql_template('select a  from t where b = "y z" and c > -70 limit 1')
+        assert one == sql_template(
+            'select a  from t where b = "y z" and c > -70 limit 1'
+        )
 
     def test_names_with_digits_and_decimal_numbers_stay(self) -> None:
         assert (
@@ -252,7 +280,9 @@ def test_every_query_of_spider_survives_text_and_back(real_data: Path) -> None:
     ]
     assert len(queries) == 8034
     assert [
-        query for query in queries if sql_tokens(sql_text(sql_tokens(query))) != sql_tokens(query)
+        query
+        for query in queries
+        if sql_tokens(sql_text(sql_tokens(query))) != sql_tokens(query)
     ] == []
 
 
@@ -262,7 +292,10 @@ def test_what_the_text_of_a_spider_query_loses_is_space_beside_brackets_and_comm
     train, dev = load_spider_xsp(
         real_data / "spider/train_spider.json", real_data / "spider/dev.json"
     )
-    pairs = [(example.target, sql_text(sql_tokens(example.target))) for example in train + dev]
+    pairs = [
+        (example.target, sql_text(sql_tokens(example.target)))
+        for example in train + dev
+    ]
     changed = [(before, after) for before, after in pairs if before != after]
     assert len(changed) == 144
     for before, after in changed:

@@ -75,7 +75,11 @@ def texts() -> st.SearchStrategy[str]:
     return st.lists(pieces | st.text(characters, max_size=3), max_size=15).map("".join)
 
 
-@given(program=texts(), known=st.lists(texts(), max_size=4), quote=st.sampled_from(["", '"', "'"]))
+@given(
+    program=texts(),
+    known=st.lists(texts(), max_size=4),
+    quote=st.sampled_from(["", '"', "'"]),
+)
 def test_any_text_survives_whatever_the_tokenizer_was_fitted_to(
     program: str, known: list[str], quote: str
 ) -> None:
@@ -86,7 +90,9 @@ def test_any_text_survives_whatever_the_tokenizer_was_fitted_to(
     if not set(program) & set("\"'`"):
         value = tokenizer.tokenize(program, quote)
         quotes = [quote] if quote else []
-        assert f"{quote}{program}{quote}" in tokenizer.render([*quotes, *value, *quotes])
+        assert f"{quote}{program}{quote}" in tokenizer.render(
+            [*quotes, *value, *quotes]
+        )
 
 
 @pytest.mark.parametrize("style", STYLES)
@@ -124,13 +130,21 @@ def test_normalising_changes_nothing_but_white_space_outside_of_quotes(
 @pytest.mark.parametrize(
     ("style", "tokens", "program"),
     [
-        ("calls", 'dim ( room = " attic " , percent = 15 )', 'dim(room="attic", percent=15)'),
+        (
+            "calls",
+            'dim ( room = " attic " , percent = 15 )',
+            'dim(room="attic", percent=15)',
+        ),
         (
             "tight calls",
             "dim ( room = ' new room ' , percent = 3 )",
             "dim(room='new room',percent=3)",
         ),
-        ("s-expressions", "( answer ( river ( loc tx ) ) )", "(answer (river (loc tx)))"),
+        (
+            "s-expressions",
+            "( answer ( river ( loc tx ) ) )",
+            "(answer (river (loc tx)))",
+        ),
         (
             "JSON",
             '{ " n " : [ 3 , 4 ] , " track " : " Hey Jude " }',
@@ -151,7 +165,9 @@ def test_new_programs_are_spelled_like_those_of_the_training_data(
 
 
 @pytest.mark.parametrize("style", STYLES)
-def test_programs_are_cut_at_spaces_only_where_their_marks_stand_apart(style: str) -> None:
+def test_programs_are_cut_at_spaces_only_where_their_marks_stand_apart(
+    style: str,
+) -> None:
     assert detected_scheme(STYLES[style]) == ("spaces" if style == "spaced" else "code")
 
 
@@ -170,7 +186,10 @@ def test_a_long_program_takes_no_more_than_its_length() -> None:
 
 def geoquery(folder: Path) -> Iterator[str]:
     corpus = (folder / "geoquery" / "corpus.xml").read_text()
-    yield from (found.strip() for found in re.findall(r"<mrl[^>]*>(.*?)</mrl>", corpus, re.DOTALL))
+    yield from (
+        found.strip()
+        for found in re.findall(r"<mrl[^>]*>(.*?)</mrl>", corpus, re.DOTALL)
+    )
 
 
 def geoquery_marked(folder: Path) -> Iterator[str]:
@@ -182,7 +201,9 @@ def geoquery_marked(folder: Path) -> Iterator[str]:
 
 def spider(folder: Path) -> Iterator[str]:
     for name in ("train_spider.json", "dev.json"):
-        yield from (each["query"] for each in json.loads((folder / "spider" / name).read_text()))
+        yield from (
+            each["query"] for each in json.loads((folder / "spider" / name).read_text())
+        )
 
 
 def spider_tokenised(folder: Path) -> Iterator[str]:
@@ -206,7 +227,11 @@ def snips_slots(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
             for each in utterances:
                 yield (
                     intent,
-                    {part["entity"]: part["text"] for part in each["data"] if "entity" in part},
+                    {
+                        part["entity"]: part["text"]
+                        for part in each["data"]
+                        if "entity" in part
+                    },
                 )
 
 
@@ -218,7 +243,8 @@ def snips(folder: Path) -> Iterator[str]:
 
 def snips_json(folder: Path) -> Iterator[str]:
     yield from (
-        json.dumps({"intent": intent, "slots": slots}) for intent, slots in snips_slots(folder)
+        json.dumps({"intent": intent, "slots": slots})
+        for intent, slots in snips_slots(folder)
     )
 
 
@@ -247,5 +273,7 @@ def test_every_program_of_a_corpus_survives_byte_for_byte(
     assert len(programs) > 200
     for tokenizer in (fit_programs(programs), fit_programs(programs[:10], "code")):
         assert [
-            each for each in programs if tokenizer.render(tokenizer.tokenize(each)) != each
+            each
+            for each in programs
+            if tokenizer.render(tokenizer.tokenize(each)) != each
         ] == []

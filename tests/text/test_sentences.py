@@ -25,12 +25,21 @@ EVERYTHING = SentenceTokenizer("words", "keep", "keep")
         ("wake me at 7:30am or 8 a.m.", "wake me at 7:30 am or 8 a.m."),
         ("it costs $1,000.50, or 20%", "it costs $ 1,000.50 or 20 %"),
         ("a 20-minute timer at -5°C", "a 20 minute timer at -5 ° c"),
-        ("on 2027-03-12, 12/03/2027 or the 21st", "on 2027-03-12 12/03/2027 or the 21st"),
-        ("am 3. Mai um 18:30 Uhr auf 20,5 Grad", "am 3. mai um 18:30 uhr auf 20,5 grad"),
+        (
+            "on 2027-03-12, 12/03/2027 or the 21st",
+            "on 2027-03-12 12/03/2027 or the 21st",
+        ),
+        (
+            "am 3. Mai um 18:30 Uhr auf 20,5 Grad",
+            "am 3. mai um 18:30 uhr auf 20,5 grad",
+        ),
         ("à l'heure d'été, s'il te plaît", "à l' heure d' été s' il te plaît"),
         ("¿Podrías encender la luz?", "podrías encender la luz"),
         ("say “hi” at 5 o'clock via wi-fi", 'say " hi " at 5 o\'clock via wi-fi'),
-        ("mail bob@ex-ample.co.uk https://a.b/c?d=e.", "mail bob@ex-ample.co.uk https://a.b/c?d=e"),
+        (
+            "mail bob@ex-ample.co.uk https://a.b/c?d=e.",
+            "mail bob@ex-ample.co.uk https://a.b/c?d=e",
+        ),
         ("\u200fשלום, עולם؟", "שלום עולם"),
         ("मौसम कैसा है।", "मौसम कैसा है"),
         ("播放音乐。", "播 放 音 乐"),
@@ -46,7 +55,9 @@ def test_sentences_are_cut_into_words(sentence: str, tokens: str) -> None:
 
 
 def texts() -> st.SearchStrategy[str]:
-    return st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=30)
+    return st.text(
+        st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=30
+    )
 
 
 @given(text=texts(), tokenizer=st.sampled_from([WORDS, EVERYTHING, AS_IS]))
@@ -63,11 +74,15 @@ def test_tokens_are_in_order_and_know_where_they_stand(
 
 @given(text=texts())
 def test_only_white_space_and_invisible_characters_are_left_out(text: str) -> None:
-    covered = "".join(text[token.start : token.end] for token in EVERYTHING.tokens(text))
+    covered = "".join(
+        text[token.start : token.end] for token in EVERYTHING.tokens(text)
+    )
 
     def visible(string: str) -> str:
         return "".join(
-            each for each in string if not each.isspace() and unicodedata.category(each) != "Cf"
+            each
+            for each in string
+            if not each.isspace() and unicodedata.category(each) != "Cf"
         )
 
     assert visible(covered) == visible(text)
@@ -95,11 +110,15 @@ def test_a_run_of_words_can_be_had_as_it_was_typed() -> None:
     ],
     ids=["tokenised", "bare", "German", "capitals"],
 )
-def test_what_is_tokenised_stays_so(sentences: list[str], tokenizer: SentenceTokenizer) -> None:
+def test_what_is_tokenised_stays_so(
+    sentences: list[str], tokenizer: SentenceTokenizer
+) -> None:
     assert fit_and_tokenize(sentences, range(len(sentences)))[0] == tokenizer
 
 
-def fitted(pairs: list[tuple[str, str]], casing: Casing | None = None) -> SentenceTokenizer:
+def fitted(
+    pairs: list[tuple[str, str]], casing: Casing | None = None
+) -> SentenceTokenizer:
     sentences, meanings = zip(*pairs)
     return fit_and_tokenize(sentences, meanings, casing=casing)[0]
 
@@ -111,7 +130,11 @@ def test_casing_that_makes_a_difference_is_kept() -> None:
 
 
 def test_punctuation_that_makes_a_difference_is_kept() -> None:
-    pairs = [("Lamp on?", "is_on(lamp)"), ("lamp on", "turn_on(lamp)"), ("Fan on.", "turn_on(fan)")]
+    pairs = [
+        ("Lamp on?", "is_on(lamp)"),
+        ("lamp on", "turn_on(lamp)"),
+        ("Fan on.", "turn_on(fan)"),
+    ]
     assert fitted(pairs) == SentenceTokenizer("words", "lower", "keep")
 
 
@@ -125,7 +148,11 @@ def test_a_long_sentence_takes_no_more_than_its_length() -> None:
         assert WORDS.tokenize(piece * 50_000)
 
 
-@given(st.text(max_size=40), st.sampled_from(["lower", "keep"]), st.sampled_from(["drop", "keep"]))
+@given(
+    st.text(max_size=40),
+    st.sampled_from(["lower", "keep"]),
+    st.sampled_from(["drop", "keep"]),
+)
 def test_tokens_with_casing_and_marks_tell_all_others(
     text: str, casing: Literal["lower", "keep"], punctuation: Literal["drop", "keep"]
 ) -> None:

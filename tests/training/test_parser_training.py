@@ -31,7 +31,9 @@ EXAMPLES = [
 MODEL = ModelSettings(
     dimension=16, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2, longest=8)
 )
-SETTINGS = TrainingSettings(steps=40, batch_size=4, warm_up=4, learning_rate=0.01, evaluate_every=4)
+SETTINGS = TrainingSettings(
+    steps=40, batch_size=4, warm_up=4, learning_rate=0.01, evaluate_every=4
+)
 CPU = torch.device("cpu")
 
 
@@ -62,7 +64,11 @@ def test_the_parser_ends_with_the_weights_that_did_best_on_dev_examples() -> Non
     steps = list(model.steps())
     best = model.trainer.best
     assert best is not None
-    assert best.scores.exact_match == max(step.dev.exact_match for step in steps if step.dev) == 0.5
+    assert (
+        best.scores.exact_match
+        == max(step.dev.exact_match for step in steps if step.dev)
+        == 0.5
+    )
     assert Parser(model.model).parse("jump twice").target == "J J"
     assert all(
         torch.equal(best.weights[name], tensor)
@@ -88,9 +94,13 @@ def test_training_ends_when_nothing_is_left_to_learn() -> None:
 @pytest.mark.parametrize(
     ("count", "made"), [(4, LEARNED_STEPS), (LEARNED_STEPS + 4, LEARNED_STEPS + 4)]
 )
-def test_training_does_not_end_before_every_example_was_seen(count: int, made: int) -> None:
+def test_training_does_not_end_before_every_example_was_seen(
+    count: int, made: int
+) -> None:
     examples = [Example(f"w{number}", f"T{number}") for number in range(count)]
-    grammar = Grammar.parse("\n".join(f"{each.source} ### {each.target}" for each in examples))
+    grammar = Grammar.parse(
+        "\n".join(f"{each.source} ### {each.target}" for each in examples)
+    )
     settings = replace(SETTINGS, batch_size=1, learned=1e6)  # which every loss is below
     training = ParserTraining(
         grammar, examples, Parser, model=MODEL, training=settings, device="cpu"
@@ -118,22 +128,31 @@ def test_dev_scores_count_right_answers_and_average_the_losses_of_what_is_derive
     scores = dev_set(model, [*EXAMPLES, wrong, unknown, long]).scores()
     assert scores.exact_match == 4 / 7
     model.model.scorer.eval()
-    expected = batch_loss(model.model.scorer, model.data.collate([0, 1, 2, 3], CPU)).item()
+    expected = batch_loss(
+        model.model.scorer, model.data.collate([0, 1, 2, 3], CPU)
+    ).item()
     assert scores.loss == pytest.approx(expected, rel=1e-5)
 
 
 def test_dev_examples_that_the_grammar_does_not_derive_have_no_loss() -> None:
-    assert dev_set(fitting(dev=[]), [Example("hop", "H")]).scores() == DevScores(0.0, None)
+    assert dev_set(fitting(dev=[]), [Example("hop", "H")]).scores() == DevScores(
+        0.0, None
+    )
 
 
 def test_an_illegal_answer_is_not_right() -> None:
     only_walking = TargetGrammar.parse("<s> ::= W | W W")
-    free, bound = (fitting([Example("jump", "J")], legal) for legal in (None, only_walking))
+    free, bound = (
+        fitting([Example("jump", "J")], legal) for legal in (None, only_walking)
+    )
     for model in (free, bound):
         list(model.steps())
     assert free.trainer.best is not None
     assert bound.trainer.best is not None
-    assert (free.trainer.best.scores.exact_match, bound.trainer.best.scores.exact_match) == (
+    assert (
+        free.trainer.best.scores.exact_match,
+        bound.trainer.best.scores.exact_match,
+    ) == (
         1.0,
         0.0,
     )
@@ -142,14 +161,22 @@ def test_an_illegal_answer_is_not_right() -> None:
 def test_everything_that_decides_the_course_is_part_of_the_configuration() -> None:
     plain, tried = fitting(dev=[]), fitting(dev=EXAMPLES[:1])
     assert plain.trainer.config.difference(fitting(dev=[]).trainer.config) is None
-    assert "dev_examples was " in (plain.trainer.config.difference(tried.trainer.config) or "")
+    assert "dev_examples was " in (
+        plain.trainer.config.difference(tried.trainer.config) or ""
+    )
     legal = fitting(dev=[], target_grammar=TargetGrammar.parse("<s> ::= W | W W"))
-    assert "target_grammar was " in (plain.trainer.config.difference(legal.trainer.config) or "")
+    assert "target_grammar was " in (
+        plain.trainer.config.difference(legal.trainer.config) or ""
+    )
 
 
-def test_an_error_names_sentences_by_their_place_among_those_that_are_learned_from() -> None:
+def test_an_error_names_sentences_by_their_place_among_those_that_are_learned_from() -> (
+    None
+):
     examples = [Example("hop", "H"), EXAMPLES[1]]
-    model = ParserTraining(GRAMMAR, examples, Parser, model=MODEL, training=SETTINGS, device="cpu")
+    model = ParserTraining(
+        GRAMMAR, examples, Parser, model=MODEL, training=SETTINGS, device="cpu"
+    )
     with torch.no_grad():
         model.model.scorer.rules.fill_(math.nan)
     with pytest.raises(Exception, match=r"for a batch of 1 example \('walk twice'\);"):

@@ -20,7 +20,9 @@ from nqg.training.processes import Processes
 
 
 @given(st.lists(st.integers(), max_size=20), st.integers(1, 6))
-def test_the_shares_of_all_processes_are_the_batch(batch: list[int], count: int) -> None:
+def test_the_shares_of_all_processes_are_the_batch(
+    batch: list[int], count: int
+) -> None:
     shares = [Processes(count, rank).share(batch) for rank in range(count)]
     assert sorted(number for share in shares for number in share) == sorted(batch)
     assert max(map(len, shares)) - min(map(len, shares)) <= 1
@@ -52,11 +54,18 @@ def training(processes: Processes) -> ParserTraining:
     """A training of one example and one step."""
     grammar, once = Grammar.parse("jump ### J\njump ### K"), TrainingSettings(steps=1)
     model = ModelSettings(
-        dimension=4, embedded=EncoderSettings(hidden_size=4, layers=1, heads=1, longest=8)
+        dimension=4,
+        embedded=EncoderSettings(hidden_size=4, layers=1, heads=1, longest=8),
     )
     examples = [Example("jump", "J")]
     return ParserTraining(
-        grammar, examples, Parser, model=model, training=once, device="cpu", processes=processes
+        grammar,
+        examples,
+        Parser,
+        model=model,
+        training=once,
+        device="cpu",
+        processes=processes,
     )
 
 
@@ -70,12 +79,16 @@ def plus(other: list[float]) -> Callable[[Tensor], None]:
 
 
 def test_losses_and_gradients_are_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second, idle = (nn.Parameter(torch.zeros(shape)) for shape in ((2, 2), (1,), (3,)))
+    first, second, idle = (
+        nn.Parameter(torch.zeros(shape)) for shape in ((2, 2), (1,), (3,))
+    )
     first.grad = torch.tensor(
         [[1.0, 2.0], [3.0, 4.0]]
     )  # the other process used the second, and none the third
     monkeypatch.setattr(
-        torch.distributed, "all_reduce", plus([0.5, 1, 1, 0, 10, 20, 30, 40, 7, 0, 0, 0])
+        torch.distributed,
+        "all_reduce",
+        plus([0.5, 1, 1, 0, 10, 20, 30, 40, 7, 0, 0, 0]),
     )
     total = Processes(count=2).all_reduce(torch.tensor(0.25), [first, second, idle])
     assert total.item() == 0.75
@@ -100,7 +113,9 @@ def test_a_gradient_is_added_to_where_it_lies_because_recorded_kernels_know_no_o
 def test_processes_that_are_not_after_the_same_step_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(torch.distributed, "broadcast", lambda tensor, rank: tensor.fill_(32))
+    monkeypatch.setattr(
+        torch.distributed, "broadcast", lambda tensor, rank: tensor.fill_(32)
+    )
     with pytest.raises(
         NqgError,
         match="process 1 would continue after step 0 and the main one after step 32: the folder",
@@ -121,7 +136,9 @@ def test_a_process_without_examples_takes_the_step_of_the_others(
         for number in weight.grad.flatten().tolist()
     ]
     monkeypatch.setattr(
-        torch.distributed, "all_reduce", plus([expected.loss, *[1.0] * len(weights), *gradients])
+        torch.distributed,
+        "all_reduce",
+        plus([expected.loss, *[1.0] * len(weights), *gradients]),
     )
     monkeypatch.setattr(torch.distributed, "broadcast", lambda tensor, rank: None)
     idle = training(Processes(count=2, rank=1))

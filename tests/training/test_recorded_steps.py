@@ -60,7 +60,9 @@ def test_a_line_that_is_no_step_is_refused_with_its_place(
 
 
 def test_a_folder_without_records_is_named(tmp_path: Path) -> None:
-    with pytest.raises(NqgError, match=r"training\.jsonl: no such file; `nqg train` writes one"):
+    with pytest.raises(
+        NqgError, match=r"training\.jsonl: no such file; `nqg train` writes one"
+    ):
         read_steps(tmp_path / "training.jsonl")
     with pytest.raises(NqgError, match=r"training\.jsonl: no step is recorded there"):
         read_steps(written(tmp_path))

@@ -17,12 +17,22 @@ SCORES = st.none() | st.builds(DevScores, st.floats(0, 1), st.none() | FINITE)
 
 @given(st.builds(TrainingStep, st.integers(1), FINITE, FINITE, SCORES))
 def test_a_line_leads_back_to_the_same_record(step: TrainingStep) -> None:
-    assert step_in(json.loads(json.dumps(step.to_dict())), Place(Path("training.jsonl"), 1)) == step
+    assert (
+        step_in(
+            json.loads(json.dumps(step.to_dict())), Place(Path("training.jsonl"), 1)
+        )
+        == step
+    )
 
 
 def test_a_line_names_dev_scores_only_where_they_were_taken() -> None:
-    plain, tried = TrainingStep(1, 2.0, 0.1), TrainingStep(2, 1.0, 0.1, DevScores(0.5, None))
-    assert json.dumps(plain.to_dict()) == '{"step": 1, "loss": 2.0, "learning_rate": 0.1}'
+    plain, tried = (
+        TrainingStep(1, 2.0, 0.1),
+        TrainingStep(2, 1.0, 0.1, DevScores(0.5, None)),
+    )
+    assert (
+        json.dumps(plain.to_dict()) == '{"step": 1, "loss": 2.0, "learning_rate": 0.1}'
+    )
     assert json.loads(json.dumps(tried.to_dict()))["dev_loss"] is None
     assert tried.to_dict()["dev_exact_match"] == 0.5
 

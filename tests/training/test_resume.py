@@ -91,7 +91,9 @@ def undisturbed() -> tuple[list[TrainingStep], dict[str, list[float]]]:
 
 @pytest.mark.parametrize("made", range(1, 8))
 def test_a_training_that_stops_after_any_step_goes_on_as_if_it_had_not(
-    tmp_path: Path, made: int, undisturbed: tuple[list[TrainingStep], dict[str, list[float]]]
+    tmp_path: Path,
+    made: int,
+    undisturbed: tuple[list[TrainingStep], dict[str, list[float]]],
 ) -> None:
     path = tmp_path / "state.safetensors"
     first = new_trainer()
@@ -126,7 +128,9 @@ def tried_training() -> Trainer:
 
 
 @pytest.mark.parametrize("made", [1, 5, 6, 7, 11, 12])
-def test_the_best_weights_survive_a_stop_after_any_step(tmp_path: Path, made: int) -> None:
+def test_the_best_weights_survive_a_stop_after_any_step(
+    tmp_path: Path, made: int
+) -> None:
     path, whole, first, second = (
         tmp_path / "state.safetensors",
         *(tried_training() for _ in range(3)),
@@ -151,7 +155,10 @@ def test_the_state_is_written_where_training_ends_early(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("fails_after", "kept"),
-    [(5, "the last good state, after step 4, is in {path}"), (1, "no state was saved yet")],
+    [
+        (5, "the last good state, after step 4, is in {path}"),
+        (1, "no state was saved yet"),
+    ],
 )
 def test_a_loss_that_is_no_number_names_the_last_good_state(
     tmp_path: Path, fails_after: int, kept: str
@@ -163,7 +170,8 @@ def test_a_loss_that_is_no_number_names_the_last_good_state(
     with torch.no_grad():
         training.objective.model.rules.fill_(torch.nan)
     with pytest.raises(
-        Diverged, match=f"the loss of step {fails_after + 1} is nan, .*; {kept.format(path=path)}$"
+        Diverged,
+        match=f"the loss of step {fails_after + 1} is nan, .*; {kept.format(path=path)}$",
     ):
         next(steps)
     assert (path.read_bytes() if path.exists() else None) == before
@@ -189,7 +197,9 @@ def test_parsing_between_steps_changes_nothing(
     assert steps == undisturbed[0]
 
 
-def test_sums_are_made_in_order_during_a_step_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sums_are_made_in_order_during_a_step_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     seen = []
 
     def watched(*arguments: Any) -> Tensor:
@@ -211,12 +221,16 @@ def test_dropout_differs_from_step_to_step_and_from_seed_to_seed() -> None:
             training.rate, peak=0.0
         )  # the weights stay, so only dropout can change the loss
         training.optimizer.param_groups[0]["weight_decay"] = 0.0
-        training.objective.model.load_state_dict(new_trainer().objective.model.state_dict())
+        training.objective.model.load_state_dict(
+            new_trainer().objective.model.state_dict()
+        )
         seen |= {round(step.loss, 6) for step in training.steps()}
     assert len(seen) == 6
 
 
-def test_the_state_is_written_after_every_few_steps_and_after_the_last(tmp_path: Path) -> None:
+def test_the_state_is_written_after_every_few_steps_and_after_the_last(
+    tmp_path: Path,
+) -> None:
     path, training, written = tmp_path / "state.safetensors", new_trainer(), []
     for step in saved_steps(training, path, save_every=3):
         written.append(len(records_in(path)) if path.exists() else 0)
@@ -246,7 +260,9 @@ def test_a_state_that_cannot_be_written_leaves_the_one_before(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("nqg.files.os.fsync", full_disk)
-    with pytest.raises(NqgError, match=r"state\.safetensors: cannot be written \(No space left"):
+    with pytest.raises(
+        NqgError, match=r"state\.safetensors: cannot be written \(No space left"
+    ):
         next(steps)
     assert path.read_bytes() == before
     assert len(list(tmp_path.iterdir())) == 1
@@ -273,7 +289,9 @@ def test_the_state_of_another_training_is_refused(
     with pytest.raises(NqgError) as caught:
         restore(path, new_training(**change).trainer)
     assert reason in str(caught.value)
-    assert str(caught.value).startswith(f"{path}: this unfinished training cannot be continued, ")
+    assert str(caught.value).startswith(
+        f"{path}: this unfinished training cannot be continued, "
+    )
     assert str(caught.value).endswith(f"or delete {path} to start over")
 
 

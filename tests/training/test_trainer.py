@@ -44,12 +44,18 @@ EXAMPLES = [
     Example("walk", "W"),
 ]
 CPU = torch.device("cpu")
-TINY = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2))
+TINY = ModelSettings(
+    dimension=8, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2)
+)
 
 
-def fitting(steps: int = 4, seed: int = 0, examples: list[Example] = EXAMPLES) -> ParserTraining:
+def fitting(
+    steps: int = 4, seed: int = 0, examples: list[Example] = EXAMPLES
+) -> ParserTraining:
     training = TrainingSettings(steps=steps, batch_size=2, warm_up=2, seed=seed)
-    return ParserTraining(GRAMMAR, examples, Parser, model=TINY, training=training, device="cpu")
+    return ParserTraining(
+        GRAMMAR, examples, Parser, model=TINY, training=training, device="cpu"
+    )
 
 
 def exact() -> ParserTraining:
@@ -99,8 +105,12 @@ def test_the_loss_is_what_enumeration_of_derivations_gives() -> None:
 def test_the_loss_of_a_batch_is_the_mean_of_the_losses_of_its_parts() -> None:
     model = exact()
     alone = [loss(model, [number]).item() for number in range(len(EXAMPLES))]
-    assert loss(model, [0, 1, 2, 3, 4]).item() == pytest.approx(sum(alone) / 5, abs=1e-9)
-    assert loss(model, [3, 0, 3]).item() == pytest.approx((2 * alone[3] + alone[0]) / 3, abs=1e-9)
+    assert loss(model, [0, 1, 2, 3, 4]).item() == pytest.approx(
+        sum(alone) / 5, abs=1e-9
+    )
+    assert loss(model, [3, 0, 3]).item() == pytest.approx(
+        (2 * alone[3] + alone[0]) / 3, abs=1e-9
+    )
 
 
 def test_the_gradient_for_the_rules_passes_a_numerical_check() -> None:
@@ -120,7 +130,11 @@ def test_the_gradient_for_the_rules_passes_a_numerical_check() -> None:
 def test_every_weight_gets_a_gradient() -> None:
     model = exact()
     loss(model, [0, 1, 2, 3, 4]).backward()  # type: ignore[no-untyped-call]
-    idle = [name for name, weight in model.model.scorer.named_parameters() if weight.grad is None]
+    idle = [
+        name
+        for name, weight in model.model.scorer.named_parameters()
+        if weight.grad is None
+    ]
     assert not idle
 
 
@@ -135,11 +149,16 @@ def test_every_epoch_holds_every_example_once(
     for start in range(0, len(stream) - examples + 1, examples):
         assert sorted(stream[start : start + examples]) == list(range(examples))
     counts = Counter(stream)
-    assert max(counts.values()) - min(counts.get(number, 0) for number in range(examples)) <= 1
+    assert (
+        max(counts.values()) - min(counts.get(number, 0) for number in range(examples))
+        <= 1
+    )
 
 
 def test_the_seed_alone_decides_the_batches() -> None:
-    settings = [TrainingSettings(steps=9, batch_size=4, seed=seed) for seed in (0, 0, 1)]
+    settings = [
+        TrainingSettings(steps=9, batch_size=4, seed=seed) for seed in (0, 0, 1)
+    ]
     first, again, other = (list(batches(30, each)) for each in settings)
     assert first == again
     assert first != other
@@ -178,12 +197,16 @@ def test_a_linear_schedule_rises_and_falls_and_a_constant_one_stays() -> None:
 
 
 @pytest.mark.parametrize("warm_up", [0, 20, 50])
-def test_the_schedule_bears_a_warm_up_of_nothing_and_one_longer_than_training(warm_up: int) -> None:
+def test_the_schedule_bears_a_warm_up_of_nothing_and_one_longer_than_training(
+    warm_up: int,
+) -> None:
     assert all(0 < LearningRate(1.0, 20, warm_up).at(step) <= 1 for step in range(20))
 
 
 def weights(model: ParserTraining) -> dict[str, torch.Tensor]:
-    return {name: weight.clone() for name, weight in model.model.scorer.state_dict().items()}
+    return {
+        name: weight.clone() for name, weight in model.model.scorer.state_dict().items()
+    }
 
 
 def is_same(ones: dict[str, torch.Tensor], others: dict[str, torch.Tensor]) -> bool:
@@ -224,7 +247,10 @@ def test_training_lowers_the_loss_and_numbers_its_steps() -> None:
     model = fitting(steps=40)
     steps = list(model.steps())
     assert [step.number for step in steps] == list(range(1, 41))
-    assert sum(step.loss for step in steps[-5:]) < sum(step.loss for step in steps[:5]) / 1.5
+    assert (
+        sum(step.loss for step in steps[-5:])
+        < sum(step.loss for step in steps[:5]) / 1.5
+    )
 
 
 def test_a_loss_that_is_no_number_stops_training_at_its_step() -> None:
@@ -262,12 +288,16 @@ def test_a_gradient_that_is_no_number_stops_training_too() -> None:
 
 def test_an_error_names_a_few_sentences_of_a_large_batch_only() -> None:
     training = TrainingSettings(batch_size=5)
-    model = ParserTraining(GRAMMAR, EXAMPLES, Parser, model=TINY, training=training, device="cpu")
+    model = ParserTraining(
+        GRAMMAR, EXAMPLES, Parser, model=TINY, training=training, device="cpu"
+    )
     with torch.no_grad():
         model.model.scorer.rules.fill_(math.nan)
     with pytest.raises(Diverged) as caught:
         next(model.steps())
-    named = ", ".join(f"'{EXAMPLES[number].source}'" for number in next(batches(5, training))[:3])
+    named = ", ".join(
+        f"'{EXAMPLES[number].source}'" for number in next(batches(5, training))[:3]
+    )
     assert f"for a batch of 5 examples ({named}, …); try" in str(caught.value)
 
 
@@ -280,7 +310,8 @@ def test_a_setting_decides_about_half_precision_and_weights_stay_in_full() -> No
         )
         losses[name] = [step.loss for step in model.steps()]
         assert all(
-            weight.dtype == torch.float32 for weight in model.model.scorer.state_dict().values()
+            weight.dtype == torch.float32
+            for weight in model.model.scorer.state_dict().values()
         )
     assert losses["auto"] == losses["float32"] != losses["bf16"]
     assert losses["bf16"] == pytest.approx(
@@ -288,7 +319,9 @@ def test_a_setting_decides_about_half_precision_and_weights_stay_in_full() -> No
     )  # dropout is drawn in another way
 
 
-def test_half_precision_changes_the_loss_by_rounding_and_forests_are_summed_up_in_full() -> None:
+def test_half_precision_changes_the_loss_by_rounding_and_forests_are_summed_up_in_full() -> (
+    None
+):
     model = exact()
     scorer = model.model.scorer.float()
     expected = loss(model, [0, 1, 2, 3, 4])
@@ -320,7 +353,9 @@ def exact_matches(*shares: float) -> list[DevScores]:
 def test_training_ends_when_trials_get_no_better_and_takes_the_best_weights() -> None:
     training = tried(exact_matches(0.2, 0.5, 0.5, 0.4, 1.0))
     after = {step.number: copied(training.weights) for step in training.steps()}
-    assert max(after) == 8  # the trials after steps 6 and 8 were no better than that after step 4
+    assert (
+        max(after) == 8
+    )  # the trials after steps 6 and 8 were no better than that after step 4
     assert [step.number for step in training.records if step.dev] == [2, 4, 6, 8]
     assert training.is_finished
     assert training.best is not None
@@ -330,7 +365,9 @@ def test_training_ends_when_trials_get_no_better_and_takes_the_best_weights() ->
 
 
 def test_a_lower_loss_decides_between_equal_shares_of_right_answers() -> None:
-    training = tried([DevScores(0.5, loss) for loss in (3.0, 2.0, 2.5, 1.0, 1.0, 1.5, 0.5)])
+    training = tried(
+        [DevScores(0.5, loss) for loss in (3.0, 2.0, 2.5, 1.0, 1.0, 1.5, 0.5)]
+    )
     list(training.steps())
     assert training.made == 12
     assert training.best is not None
@@ -355,7 +392,13 @@ def test_trials_do_not_change_the_course_of_training() -> None:
     plain = [step.loss for step in fitting(steps=6).steps()]
     settings = TrainingSettings(steps=6, batch_size=2, warm_up=2, evaluate_every=1)
     watched = ParserTraining(
-        GRAMMAR, EXAMPLES, Parser, dev=EXAMPLES, model=TINY, training=settings, device="cpu"
+        GRAMMAR,
+        EXAMPLES,
+        Parser,
+        dev=EXAMPLES,
+        model=TINY,
+        training=settings,
+        device="cpu",
     )
     assert [step.loss for step in watched.steps()] == plain
 
@@ -368,7 +411,9 @@ def test_pairs_that_the_grammar_does_not_derive_are_left_out() -> None:
 
 
 def test_repeated_pairs_are_learned_from_once() -> None:
-    again = [replace(example, id=str(number)) for number, example in enumerate(EXAMPLES * 3)]
+    again = [
+        replace(example, id=str(number)) for number, example in enumerate(EXAMPLES * 3)
+    ]
     assert len(fitting(examples=EXAMPLES * 3).data) == len(EXAMPLES)
     assert len(fitting(examples=again).data) == len(EXAMPLES)
 
@@ -380,16 +425,22 @@ def test_examples_of_which_the_grammar_derives_none_are_refused() -> None:
 
 def test_forests_of_other_examples_are_refused() -> None:
     tokenizer = fitting().model.tokenizer
-    with pytest.raises(NqgError, match="there are 5 examples but forests of 4; expected as many"):
-        TrainingData.of(GRAMMAR, EXAMPLES, build_forests(GRAMMAR, EXAMPLES[1:]), tokenizer)
+    with pytest.raises(
+        NqgError, match="there are 5 examples but forests of 4; expected as many"
+    ):
+        TrainingData.of(
+            GRAMMAR, EXAMPLES, build_forests(GRAMMAR, EXAMPLES[1:]), tokenizer
+        )
 
 
 def test_sentences_that_the_encoder_cannot_read_whole_are_refused() -> None:
     short = ModelSettings(
-        dimension=8, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2, longest=6)
+        dimension=8,
+        embedded=EncoderSettings(hidden_size=16, layers=1, heads=2, longest=6),
     )
     with pytest.raises(
-        NqgError, match="a training sentence has 8 subwords; the encoder reads at most 6"
+        NqgError,
+        match="a training sentence has 8 subwords; the encoder reads at most 6",
     ):
         ParserTraining(GRAMMAR, EXAMPLES, Parser, model=short, device="cpu")
 
@@ -398,7 +449,10 @@ def test_sentences_that_the_encoder_cannot_read_whole_are_refused() -> None:
     ("bad", "words"),
     [
         (lambda: TrainingSettings(steps=0), "steps is 0; expected 1 or more"),
-        (lambda: TrainingSettings(batch_size=-1), "batch_size is -1; expected 1 or more"),
+        (
+            lambda: TrainingSettings(batch_size=-1),
+            "batch_size is -1; expected 1 or more",
+        ),
         (
             lambda: TrainingSettings(learning_rate=0.0),
             r"learning_rate is 0\.0; expected more than 0",
@@ -408,10 +462,16 @@ def test_sentences_that_the_encoder_cannot_read_whole_are_refused() -> None:
             "learning_rate is nan; expected more than 0",
         ),
         (lambda: TrainingSettings(warm_up=-1), "warm_up is -1; expected 0 or more"),
-        (lambda: TrainingSettings(weight_decay=-0.1), r"weight_decay is -0\.1; expected 0 or more"),
+        (
+            lambda: TrainingSettings(weight_decay=-0.1),
+            r"weight_decay is -0\.1; expected 0 or more",
+        ),
         (lambda: TrainingSettings(clip=0.0), r"clip is 0\.0; expected more than 0"),
         (lambda: TrainingSettings(patience=0), "patience is 0; expected 1 or more"),
-        (lambda: TrainingSettings(evaluate_every=0), "evaluate_every is 0; expected 1 or more"),
+        (
+            lambda: TrainingSettings(evaluate_every=0),
+            "evaluate_every is 0; expected 1 or more",
+        ),
         (lambda: ModelSettings(dimension=0), "dimension is 0; expected 1 or more"),
         (lambda: EncoderSettings(layers=0), "layers is 0; expected 1 or more"),
         (
@@ -441,10 +501,15 @@ def test_the_learning_rate_depends_on_the_encoder_unless_it_is_given() -> None:
     assert TrainingSettings(learning_rate=0.5).rate("embedded") == 0.5
 
 
-@pytest.mark.parametrize(("given", "scratch", "named"), [(None, 16, 100), (0, 0, 0), (7, 7, 7)])
+@pytest.mark.parametrize(
+    ("given", "scratch", "named"), [(None, 16, 100), (0, 0, 0), (7, 7, 7)]
+)
 def test_so_does_the_warm_up(given: int | None, scratch: int, named: int) -> None:
     settings = TrainingSettings(warm_up=given)
-    assert (settings.warm_up_steps("embedded"), settings.warm_up_steps("bert-base-uncased")) == (
+    assert (
+        settings.warm_up_steps("embedded"),
+        settings.warm_up_steps("bert-base-uncased"),
+    ) == (
         scratch,
         named,
     )

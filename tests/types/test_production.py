@@ -21,7 +21,9 @@ def test_every_token_can_be_spelled_as_a_terminal(token: str) -> None:
     assert read_target_symbol(format_target_symbol(token)) == token
 
 
-@pytest.mark.parametrize("symbol", [Category("set"), Category("a.b"), *Wildcard], ids=str)
+@pytest.mark.parametrize(
+    "symbol", [Category("set"), Category("a.b"), *Wildcard], ids=str
+)
 def test_categories_and_wildcards_are_spelled_in_angle_brackets(
     symbol: Category | Wildcard,
 ) -> None:
@@ -42,13 +44,17 @@ def test_categories_and_wildcards_are_spelled_in_angle_brackets(
         "||": "||",
     }.items(),
 )
-def test_only_tokens_that_would_be_misread_get_a_backslash(token: str, spelling: str) -> None:
+def test_only_tokens_that_would_be_misread_get_a_backslash(
+    token: str, spelling: str
+) -> None:
     assert format_target_symbol(token) == spelling
     assert read_target_symbol(spelling) == token
 
 
 @pytest.mark.parametrize("text", ["<..>", "<=>", "<->", "<....>"])
-def test_brackets_around_no_name_are_refused_with_the_way_to_write_the_token(text: str) -> None:
+def test_brackets_around_no_name_are_refused_with_the_way_to_write_the_token(
+    text: str,
+) -> None:
     with pytest.raises(FormatError) as refusal:
         read_target_symbol(text)
     assert str(refusal.value) == (
@@ -63,5 +69,7 @@ def test_constructors_refuse_what_no_file_could_hold() -> None:
         Category("...")
     with pytest.raises(FormatError, match="<a> has an empty alternative"):
         Production(Category("a"), ())
-    with pytest.raises(FormatError, match="terminal 'two words' is empty or holds white space"):
+    with pytest.raises(
+        FormatError, match="terminal 'two words' is empty or holds white space"
+    ):
         Production(Category("a"), ("two words",))

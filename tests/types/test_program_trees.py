@@ -13,7 +13,9 @@ from strategies import programs, tokens
 def outline(term: Term) -> str:
     """The words of a tree with the arguments behind them; what has no word is shown by its separator or bracket."""
     name = " ".join(term.word) or "".join(term.form.prefix) or term.form.separator
-    return f"{name}<{', '.join(map(outline, term.arguments))}>" if term.arguments else name
+    return (
+        f"{name}<{', '.join(map(outline, term.arguments))}>" if term.arguments else name
+    )
 
 
 @pytest.mark.parametrize(
@@ -21,11 +23,20 @@ def outline(term: Term) -> str:
     [
         ("exclude ( state , loc_1 ( m0 ) )", "exclude<state, loc_1<m0>>"),
         ("( and ( state x ) ( = x 3 ) )", "and<state<x>, =<x, 3>>"),
-        ("eat ( agent = cat , nmod . in = * box )", "eat<agent<cat>, nmod . in<<*, box>>>"),
+        (
+            "eat ( agent = cat , nmod . in = * box )",
+            "eat<agent<cat>, nmod . in<<*, box>>>",
+        ),
         ("dim ( lamp , room = hall )", "dim<lamp, room<hall>>"),
-        ("dim ( lamp , room = hall , percent = 40 )", "dim<lamp, room<hall>, percent<40>>"),
+        (
+            "dim ( lamp , room = hall , percent = 40 )",
+            "dim<lamp, room<hall>, percent<40>>",
+        ),
         ("dim ( room = hall , lamp )", "dim<room<hall>, lamp>"),
-        ("( event lunch :start noon :end later )", "event<lunch, :start<noon>, :end<later>>"),
+        (
+            "( event lunch :start noon :end later )",
+            "event<lunch, :start<noon>, :end<later>>",
+        ),
         ("{ ?x wrote m0 . f ( m1 ) a ?y }", "{<<?x, wrote, m0>, <f<m1>, a, ?y>>"),
         ("{ f ( m1 ) wrote m0 }", "{<<f<m1>, wrote, m0>>"),
         ("{ ?x a city ; ?x in m0 ; }", "{<<?x, a, city>, <?x, in, m0>>"),
@@ -52,7 +63,9 @@ def test_forms(program: str, expected: str) -> None:
     assert outline(term) == expected
 
 
-@pytest.mark.parametrize("program", ["f ( a", "a )", "( a ]", '" a', "f ( , a )", "f ( a , )"])
+@pytest.mark.parametrize(
+    "program", ["f ( a", "a )", "( a ]", '" a', "f ( , a )", "f ( a , )"]
+)
 def test_what_has_no_tree(program: str) -> None:
     assert read_term(program.split()) is None
 
@@ -76,7 +89,9 @@ def test_a_program_may_be_as_deep_as_it_likes() -> None:
 
 
 def reader(*programs: str) -> ProgramReader:
-    return ProgramReader.of(term for program in programs if (term := read_term(program.split())))
+    return ProgramReader.of(
+        term for program in programs if (term := read_term(program.split()))
+    )
 
 
 def test_words_that_begin_phrases_of_one_length_are_set_before_terms() -> None:
@@ -85,11 +100,15 @@ def test_words_that_begin_phrases_of_one_length_are_set_before_terms() -> None:
     assert reader("JUMP JUMP", "JUMP WALK WALK", "JUMP RUN", "JUMP LOOK").prefixes == {}
 
 
-def test_words_take_any_number_of_arguments_if_these_are_alike_or_the_numbers_are_many() -> None:
+def test_words_take_any_number_of_arguments_if_these_are_alike_or_the_numbers_are_many() -> (
+    None
+):
     comma = Form(opening=("(",), arity=ANY, separator=",", closing=(")",))
     assert reader("and ( a , b )", "and ( b , a , a )").variadic == {(comma, ("and",))}
     assert reader("set ( a )", "set ( a , 5 )").variadic == frozenset()
-    assert reader("set ( a )", "set ( a , 5 )", "set ( a , 5 , x )").variadic == {(comma, ("set",))}
+    assert reader("set ( a )", "set ( a , 5 )", "set ( a , 5 , x )").variadic == {
+        (comma, ("set",))
+    }
 
 
 def test_phrases_are_words_inside_brackets_only() -> None:

@@ -38,11 +38,15 @@ def test_no_item_is_found_or_waits_twice(
     chart = _chart(grammar, target)
     items = chart.items.tolist()
     assert len(set(items)) == len(items)
-    waiting = [(chain, item) for chain, items in enumerate(_chains(chart)) for item in items]
+    waiting = [
+        (chain, item) for chain, items in enumerate(_chains(chart)) for item in items
+    ]
     assert len(set(waiting)) == len(waiting) == len(chart.waiting.items)
 
 
-def test_columns_of_an_ambiguous_grammar_grow_with_the_length_not_with_the_derivations() -> None:
+def test_columns_of_an_ambiguous_grammar_grow_with_the_length_not_with_the_derivations() -> (
+    None
+):
     grammar = TargetGrammar.parse("<s> ::= <s> <s> | a")
     sizes = [len(_chart(grammar, ["a"] * length).items) for length in (10, 20, 40, 80)]
     assert np.diff(sizes).tolist() == [
@@ -70,7 +74,9 @@ def test_an_illegal_token_stops_the_reading_before_it() -> None:
 
 
 def test_the_empty_chart_predicts_every_category_that_may_come_first() -> None:
-    grammar = TargetGrammar.parse("<s> ::= <t> x\n<t> ::= <u> | y\n<u> ::= <t> z\n<v> ::= w")
+    grammar = TargetGrammar.parse(
+        "<s> ::= <t> x\n<t> ::= <u> | y\n<u> ::= <t> z\n<v> ::= w"
+    )
     chart = empty_chart(grammar.recogniser.tables)
     items = chart.items.tolist()
     assert [*map(node_of, items)] == grammar.recogniser.tables.entries[:3].tolist()

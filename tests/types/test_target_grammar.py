@@ -37,9 +37,15 @@ def funql() -> TargetGrammar:
 # The text format
 
 
-def test_the_first_left_side_is_the_start_and_lines_add_up(funql: TargetGrammar) -> None:
+def test_the_first_left_side_is_the_start_and_lines_add_up(
+    funql: TargetGrammar,
+) -> None:
     assert funql.start == Category("query")
-    assert funql.categories == (Category("query"), Category("set"), Category("relation"))
+    assert funql.categories == (
+        Category("query"),
+        Category("set"),
+        Category("relation"),
+    )
     assert len(funql.productions) == 8
     assert funql.productions[4] == Production(
         Category("set"), ("riverid", "(", "'", Wildcard.TOKENS, "'", ")")
@@ -106,7 +112,9 @@ def test_windows_line_ends_and_a_byte_order_mark_are_no_symbols(tmp_path: Path) 
     path = tmp_path / "windows.grammar"
     path.write_bytes("\ufeff<s> ::= x\r\n<s> ::= y\r\n".encode())
     assert TargetGrammar.read(path) == TargetGrammar.parse("<s> ::= x | y")
-    assert TargetGrammar.parse("<s> ::= x\r\n<s> ::= y") == TargetGrammar.parse("<s> ::= x | y")
+    assert TargetGrammar.parse("<s> ::= x\r\n<s> ::= y") == TargetGrammar.parse(
+        "<s> ::= x | y"
+    )
 
 
 MALFORMED = {
@@ -114,7 +122,10 @@ MALFORMED = {
         "answer ( <set> )",
         "expected '<name> ::= symbols', found no '::=' in 'answer ( <set> )'",
     ),
-    "glued definition": ("<a>::=x", "expected '<name> ::= symbols', found no '::=' in '<a>::=x'"),
+    "glued definition": (
+        "<a>::=x",
+        "expected '<name> ::= symbols', found no '::=' in '<a>::=x'",
+    ),
     "left side a terminal": (
         "set ::= x",
         "expected one non-terminal <name> before '::=', found 'set'",
@@ -123,17 +134,26 @@ MALFORMED = {
         "<a> <b> ::= x",
         "expected one non-terminal <name> before '::=', found '<a> <b>'",
     ),
-    "no left side": ("::= x", "expected one non-terminal <name> before '::=', found ''"),
+    "no left side": (
+        "::= x",
+        "expected one non-terminal <name> before '::=', found ''",
+    ),
     "left side a wildcard": (
         "<...> ::= x",
         "expected one non-terminal <name> before '::=', found '<...>'",
     ),
-    "nothing after": ("<a> ::=", "<a> has an empty alternative; expected at least one symbol"),
+    "nothing after": (
+        "<a> ::=",
+        "<a> has an empty alternative; expected at least one symbol",
+    ),
     "empty alternative": (
         "<a> ::= x | | y",
         "<a> has an empty alternative; expected at least one symbol",
     ),
-    "bar at the end": ("<a> ::= x |", "<a> has an empty alternative; expected at least one symbol"),
+    "bar at the end": (
+        "<a> ::= x |",
+        "<a> has an empty alternative; expected at least one symbol",
+    ),
     "two definitions": (
         "<a> ::= x <b> ::= y",
         r"expected one '::=' a line, found more; the token is written '\::='",
@@ -146,7 +166,10 @@ MALFORMED = {
         "<a> ::= <..>",
         r"'<..>' is neither <name> nor a wildcard (<.>, <...>, <#>, <'>, <?>); the token is written '\<..>'",
     ),
-    "undefined": ("<a> ::= <sett>", "no non-terminal 'sett'; did you mean 'set'? Known: a, set"),
+    "undefined": (
+        "<a> ::= <sett>",
+        "no non-terminal 'sett'; did you mean 'set'? Known: a, set",
+    ),
     "circle": (
         "<a> ::= x <a>",
         "<a> derives no target: each of its alternatives leads round in a circle",
@@ -218,7 +241,12 @@ def test_unreachable_categories_are_allowed_and_reported() -> None:
 
 
 def test_the_page_quotes_the_reasons_as_they_are_given() -> None:
-    rows = PAGE.read_text().split("| mistake | reason given |")[1].split("\n\n")[0].splitlines()[2:]
+    rows = (
+        PAGE.read_text()
+        .split("| mistake | reason given |")[1]
+        .split("\n\n")[0]
+        .splitlines()[2:]
+    )
     quoted = {row.split("`")[-2] for row in rows}
     assert len(quoted) == 8
     assert quoted <= {reason for _, reason in MALFORMED.values()}

@@ -68,7 +68,9 @@ def test_legal_targets_are_accepted(target: str, funql: TargetGrammar) -> None:
         "answer ( riverid ( ' ' ) )": "legal so far, but it ends too early: expected any token",
     }.items(),
 )
-def test_illegal_targets_are_explained(target: str, explanation: str, funql: TargetGrammar) -> None:
+def test_illegal_targets_are_explained(
+    target: str, explanation: str, funql: TargetGrammar
+) -> None:
     verdict = funql.explain(target.split())
     assert not verdict.accepted
     assert not funql.accepts(target.split())
@@ -115,7 +117,9 @@ def test_a_wildcard_for_one_token_takes_one() -> None:
 def test_numbers_and_tokens_that_are_not_quotation_marks_have_wildcards() -> None:
     grammar = TargetGrammar.parse("<s> ::= limit <#> | ' <t> '\n<t> ::= <'> | <t> <'>")
     assert grammar.accepts(_words("limit -1.5"))
-    assert str(grammar.explain(_words("limit where"))).endswith("expected a number, found 'where'")
+    assert str(grammar.explain(_words("limit where"))).endswith(
+        "expected a number, found 'where'"
+    )
     assert grammar.accepts(_words("' st . 7 '"))
     assert not grammar.accepts(_words("' a ' and b = ' c '"))
     assert str(grammar.explain(_words("' a"))).endswith(
@@ -131,7 +135,9 @@ def test_a_unary_cycle_ends() -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(target_grammars())
-def test_exactly_the_strings_of_the_language_are_accepted(grammar: TargetGrammar) -> None:
+def test_exactly_the_strings_of_the_language_are_accepted(
+    grammar: TargetGrammar,
+) -> None:
     language = target_languages(grammar.productions, ALPHABET, longest=4)[grammar.start]
     assert {string for string in _strings(4) if grammar.accepts(string)} == language
 
@@ -144,23 +150,38 @@ def test_legal_and_expected_tokens_equal_brute_force(grammar: TargetGrammar) -> 
     prefixes = target_languages(cut, ALPHABET, longest=4)[cut[0].left] | {()}
     for string in _strings(3):
         verdict = grammar.explain(string)
-        legal = max(length for length in range(len(string) + 1) if string[:length] in prefixes)
-        following = {token for token in ALPHABET if (*string[:legal], token) in prefixes}
+        legal = max(
+            length for length in range(len(string) + 1) if string[:length] in prefixes
+        )
+        following = {
+            token for token in ALPHABET if (*string[:legal], token) in prefixes
+        }
         assert verdict.legal_tokens == legal
-        assert {token for token in ALPHABET if verdict.expected.allows(token)} == following
-        is_any = verdict.expected.any_token or Wildcard.NEW_TOKEN in verdict.expected.wildcards
+        assert {
+            token for token in ALPHABET if verdict.expected.allows(token)
+        } == following
+        is_any = (
+            verdict.expected.any_token
+            or Wildcard.NEW_TOKEN in verdict.expected.wildcards
+        )
         assert is_any if following == set(ALPHABET) else not verdict.expected.any_token
         assert verdict.expected.end == (string[:legal] in language)
 
 
 @settings(max_examples=100, deadline=None)
-@given(target_grammars(wildcards=False, recursive=False), st.randoms(use_true_random=False))
+@given(
+    target_grammars(wildcards=False, recursive=False), st.randoms(use_true_random=False)
+)
 def test_a_prefix_is_legal_exactly_when_some_target_starts_with_it(
     grammar: TargetGrammar, rng: random.Random
 ) -> None:
-    language = sorted(target_languages(grammar.productions, ALPHABET, longest=16)[grammar.start])
+    language = sorted(
+        target_languages(grammar.productions, ALPHABET, longest=16)[grammar.start]
+    )
     for string in rng.sample(language, min(10, len(language))):
-        near_miss = [token if rng.random() < 0.8 else rng.choice(ALPHABET) for token in string]
+        near_miss = [
+            token if rng.random() < 0.8 else rng.choice(ALPHABET) for token in string
+        ]
         expected_legal = max(_shared_length(near_miss, other) for other in language)
         assert grammar.explain(near_miss).legal_tokens == expected_legal
         assert grammar.accepts(near_miss) == (tuple(near_miss) in set(language))
@@ -189,11 +210,15 @@ def test_brackets_of_any_length_are_judged_as_counting_judges_them(
 ) -> None:
     target = ["("] * depth + middle + [")"] * depth
     opened = _open_brackets(target)
-    legal = next((place for place, count in enumerate(opened) if count < 0), len(target))
+    legal = next(
+        (place for place, count in enumerate(opened) if count < 0), len(target)
+    )
     verdict = BRACKETS.explain(target)
     assert verdict.legal_tokens == legal
     assert verdict.accepted == (legal == len(target) > 0 and opened[-1] == 0)
-    assert verdict.expected.allows(")") == (legal > 0 and _open_brackets(target[:legal])[-1] > 0)
+    assert verdict.expected.allows(")") == (
+        legal > 0 and _open_brackets(target[:legal])[-1] > 0
+    )
 
 
 def test_two_hundred_tokens_of_a_highly_ambiguous_grammar_are_accepted() -> None:
@@ -202,7 +227,9 @@ def test_two_hundred_tokens_of_a_highly_ambiguous_grammar_are_accepted() -> None
     assert grammar.explain(["a"] * 199 + ["b"]).legal_tokens == 199
 
 
-@pytest.mark.parametrize("text", ["<s> ::= <s> a | a", "<s> ::= a <s> | a", "<s> ::= a <s> a | a"])
+@pytest.mark.parametrize(
+    "text", ["<s> ::= <s> a | a", "<s> ::= a <s> | a", "<s> ::= a <s> a | a"]
+)
 def test_recursion_of_every_kind_goes_deep(text: str) -> None:
     grammar = TargetGrammar.parse(text)
     assert grammar.accepts(["a"] * 2001)
@@ -276,7 +303,9 @@ def test_reading_token_by_token_equals_reading_at_once(
         assert prefix is None or prefix.expected == verdict.expected
 
 
-def test_a_prefix_never_changes_so_that_beams_may_share_it(funql: TargetGrammar) -> None:
+def test_a_prefix_never_changes_so_that_beams_may_share_it(
+    funql: TargetGrammar,
+) -> None:
     shared = funql.prefix(_words("answer ( intersection ( state ( all ) ,"))
     assert shared is not None
     before = shared.expected
@@ -287,7 +316,9 @@ def test_a_prefix_never_changes_so_that_beams_may_share_it(funql: TargetGrammar)
     ]
     for step in range(max(map(len, rests))):
         for number, rest in enumerate(rests):
-            longer = beams[number].then(rest[step]) if step < len(rest) else beams[number]
+            longer = (
+                beams[number].then(rest[step]) if step < len(rest) else beams[number]
+            )
             assert longer is not None
             beams[number] = longer
     assert all(beam.expected.end for beam in beams)
@@ -306,7 +337,9 @@ def test_what_is_expected_says_tokens_wildcards_and_the_end() -> None:
     assert grammar.prefix(["b"]) is None
 
 
-def test_a_grammar_travels_to_worker_processes_before_and_after_use(funql: TargetGrammar) -> None:
+def test_a_grammar_travels_to_worker_processes_before_and_after_use(
+    funql: TargetGrammar,
+) -> None:
     fresh = pickle.loads(pickle.dumps(TargetGrammar.parse(FUNQL)))
     used = pickle.loads(pickle.dumps(funql))
     assert fresh == used == funql
@@ -329,12 +362,18 @@ def _words(text: str) -> list[str]:
 
 
 def _strings(longest: int) -> list[tuple[str, ...]]:
-    return [string for length in range(longest + 1) for string in product(ALPHABET, repeat=length)]
+    return [
+        string
+        for length in range(longest + 1)
+        for string in product(ALPHABET, repeat=length)
+    ]
 
 
 def _shared_length(left: list[str], right: tuple[str, ...]) -> int:
     differing = (
-        place for place, (one, other) in enumerate(zip(left, right, strict=False)) if one != other
+        place
+        for place, (one, other) in enumerate(zip(left, right, strict=False))
+        if one != other
     )
     return next(differing, min(len(left), len(right)))
 
@@ -342,5 +381,6 @@ def _shared_length(left: list[str], right: tuple[str, ...]) -> int:
 def _open_brackets(target: list[str]) -> list[int]:
     """How many brackets are open after each token."""
     return [
-        target[: end + 1].count("(") - target[: end + 1].count(")") for end in range(len(target))
+        target[: end + 1].count("(") - target[: end + 1].count(")")
+        for end in range(len(target))
     ]

@@ -28,16 +28,25 @@ from oracles import all_derivations, check_graph, forest_derivations, is_well_ty
 from strategies import grammars, sentences, sign_grammars, target_grammars
 
 Tokens = tuple[str, ...]
-FEW, SHORT = 40, 7  # derivations, and tokens of their targets, that brute force may look at
+FEW, SHORT = (
+    40,
+    7,
+)  # derivations, and tokens of their targets, that brute force may look at
 
 
-def well_typed(grammar: Grammar, target_grammar: TargetGrammar, source: Tokens) -> list[Derivation]:
+def well_typed(
+    grammar: Grammar, target_grammar: TargetGrammar, source: Tokens
+) -> list[Derivation]:
     """The derivations that enumeration finds well-typed; those that are not must be untyped ones."""
     assume(derivation_counts(charts(grammar, [source]))[0] <= FEW)
     everything = all_derivations(grammar, source)
     assume(all(each.target_length <= SHORT for each in everything))
     productions = with_associativity(target_grammar.productions)
-    return [each for each in everything if is_well_typed(productions, target_grammar.start, each)]
+    return [
+        each
+        for each in everything
+        if is_well_typed(productions, target_grammar.start, each)
+    ]
 
 
 @given(grammars(max_arity=3), sign_grammars(), sentences)
@@ -128,7 +137,9 @@ def test_an_unpruned_typed_chart_has_a_span_wherever_a_derivation_has_a_type(
     assert spans[0] <= spans[1]
 
 
-@given(grammars(max_arity=3), sign_grammars(), st.lists(sentences, min_size=1, max_size=4))
+@given(
+    grammars(max_arity=3), sign_grammars(), st.lists(sentences, min_size=1, max_size=4)
+)
 def test_a_typed_batch_is_its_sentences_one_by_one(
     grammar: Grammar, target_grammar: TargetGrammar, sources: list[Tokens]
 ) -> None:
@@ -141,7 +152,9 @@ def test_a_typed_batch_is_its_sentences_one_by_one(
 
 
 @given(target_grammars())
-def test_lists_of_lists_add_nothing_to_the_language(target_grammar: TargetGrammar) -> None:
+def test_lists_of_lists_add_nothing_to_the_language(
+    target_grammar: TargetGrammar,
+) -> None:
     other = TargetGrammar(tuple(with_associativity(target_grammar.productions)))
     strings = [each for length in range(1, 6) for each in product("ab", repeat=length)]
     assert [other.accepts(each) for each in strings] == [
@@ -150,10 +163,16 @@ def test_lists_of_lists_add_nothing_to_the_language(target_grammar: TargetGramma
 
 
 def test_a_list_is_put_together_from_lists() -> None:
-    target_grammar = TargetGrammar.parse("<list> ::= <item> | <list> , <item>\n<item> ::= a | b")
+    target_grammar = TargetGrammar.parse(
+        "<list> ::= <item> | <list> , <item>\n<item> ::= a | b"
+    )
     left = target_grammar.start
-    assert Production(left, (left, ",", left)) in with_associativity(target_grammar.productions)
-    grammar = Grammar.parse("x ### a\nNT_1 and NT_2 ### NT_1 , NT_2").typed_by(target_grammar)
+    assert Production(left, (left, ",", left)) in with_associativity(
+        target_grammar.productions
+    )
+    grammar = Grammar.parse("x ### a\nNT_1 and NT_2 ### NT_1 , NT_2").typed_by(
+        target_grammar
+    )
     assert derivation_counts(charts(grammar, [("x", "and", "x", "and", "x")])) == [2]
 
 
@@ -174,19 +193,30 @@ def test_a_word_of_another_type_does_not_fit() -> None:
         for text in ("wake me up at seven", "wake me up at jazz", "play jazz", "seven")
     ]
     assert derivation_counts(charts(grammar, sentences)) == [1, 1, 1, 1]
-    assert derivation_counts(charts(grammar.typed_by(target_grammar), sentences)) == [1, 0, 1, 0]
+    assert derivation_counts(charts(grammar.typed_by(target_grammar), sentences)) == [
+        1,
+        0,
+        1,
+        0,
+    ]
 
 
 def test_signatures_of_a_rule_of_geoquery() -> None:
     finder = Signatures(funql_target_grammar())
     assert finder.of(Grammar.parse("NT_1 of it ### ( ( NT_1")[0].target) == set()
-    found = finder.of(Grammar.parse("how big is NT_1 ### answer ( size ( NT_1 ) )")[0].target)
+    found = finder.of(
+        Grammar.parse("how big is NT_1 ### answer ( size ( NT_1 ) )")[0].target
+    )
     whole = {
         str(each)
         for each in found
         if all(len(part) == 1 for part in (each.fragment, *each.arguments))
     }
-    assert whole == {"<program> from <city>", "<program> from <country>", "<program> from <state>"}
+    assert whole == {
+        "<program> from <city>",
+        "<program> from <country>",
+        "<program> from <state>",
+    }
 
 
 @given(grammars(max_arity=3), sign_grammars())

@@ -64,7 +64,9 @@ def grammar_of(lines: list[str]) -> TargetGrammar:
 # Any programs
 
 
-@given(st.lists(programs(), min_size=1, max_size=8), st.sampled_from([None, *Coarseness]))
+@given(
+    st.lists(programs(), min_size=1, max_size=8), st.sampled_from([None, *Coarseness])
+)
 def test_all_programs_it_was_inferred_from_are_accepted(
     written: list[list[str]], coarseness: Coarseness | None
 ) -> None:
@@ -81,7 +83,9 @@ def test_coarser_types_accept_what_finer_ones_do(
     finer: set[int] = set()
     for coarseness in Coarseness:
         grammar = infer_target_grammar(written, coarseness)
-        accepted = {number for number, program in enumerate(others) if grammar.accepts(program)}
+        accepted = {
+            number for number, program in enumerate(others) if grammar.accepts(program)
+        }
         assert finer <= accepted
         finer = accepted
 
@@ -99,7 +103,8 @@ def test_the_grammar_derives_what_a_walk_through_the_tree_accepts(
     known = Corpus(Counter(map(tuple, written)))
     places = {place: position for position, place in enumerate(corpus.arguments)}
     fillers = [
-        Filler(places[known.arguments[filler.position]], filler.head) for filler in known.fillers
+        Filler(places[known.arguments[filler.position]], filler.head)
+        for filler in known.fillers
     ]
     types = dict(coarsening_levels(corpus, fillers))[coarseness]
     grammar = infer_target_grammar(written, coarseness)
@@ -122,7 +127,8 @@ def test_positions_are_joined_where_they_share_heads(
     sets: dict[int, set[str]], share: float
 ) -> None:
     heads: dict[int, set[Head]] = {
-        position: {Head(BARE, (word,)) for word in own} for position, own in sets.items()
+        position: {Head(BARE, (word,)) for word in own}
+        for position, own in sets.items()
     }
     joined = Partition()
     for found, one, other in head_overlaps(heads):
@@ -141,12 +147,16 @@ def test_positions_are_joined_where_they_share_heads(
 
 @given(
     st.lists(
-        st.sampled_from(["f ( a )", "f ( b )", "g ( a )", "x y z", "( (", "f ( g ( b ) )"]),
+        st.sampled_from(
+            ["f ( a )", "f ( b )", "g ( a )", "x y z", "( (", "f ( g ( b ) )"]
+        ),
         min_size=1,
     )
 )
 @settings(max_examples=30)
-def test_the_order_of_programs_decides_nothing_but_the_order_of_lines(lines: list[str]) -> None:
+def test_the_order_of_programs_decides_nothing_but_the_order_of_lines(
+    lines: list[str],
+) -> None:
     one, other = grammar_of(lines), grammar_of(lines[::-1])
     tried = [
         "f ( a )",
@@ -226,7 +236,9 @@ def test_the_hash_seed_changes_nothing() -> None:
         "turn_on ( attic . fan",
     ],
 )
-def test_the_starter_project_rejects_fragments_and_what_does_not_fit(illegal: str) -> None:
+def test_the_starter_project_rejects_fragments_and_what_does_not_fit(
+    illegal: str,
+) -> None:
     assert not infer_target_grammar(STARTER).accepts(illegal.split())
 
 
@@ -276,7 +288,9 @@ def test_calls_do_not_share_their_keywords() -> None:
         ("set ( 20 , lamp )", False),
     ],
 )
-def test_keywords_behind_arguments_do_not_take_their_places(program: str, legal: bool) -> None:
+def test_keywords_behind_arguments_do_not_take_their_places(
+    program: str, legal: bool
+) -> None:
     calls = [
         f"{word} ( {what}{where} )"
         for word in ("on", "off")
@@ -327,21 +341,29 @@ def test_a_rule_may_hold_arguments_and_some_of_the_keywords_behind_them() -> Non
 def test_many_numbers_of_arguments_and_keywords_behind_them_are_one_list() -> None:
     items = ["tea", "milk", "rice", "soap"]
     lines = [
-        f"buy ( {' , '.join(items[:number])}{where} )" for number in (1, 2, 3) for where in SHOPS
+        f"buy ( {' , '.join(items[:number])}{where} )"
+        for number in (1, 2, 3)
+        for where in SHOPS
     ]
     grammar = grammar_of([*lines, "buy ( milk , soap , shop = corner , day = monday )"])
     longer, other = (
         "buy ( rice , milk , soap , tea , shop = market , day = monday )",
         "buy ( shop = shop )",
     )
-    assert [grammar.accepts(program.split()) for program in (longer, other)] == [True, False]
+    assert [grammar.accepts(program.split()) for program in (longer, other)] == [
+        True,
+        False,
+    ]
 
 
 @pytest.mark.parametrize(
     ("program", "legal"),
     [
         ("ask { wrote ( m0 ) likes m1 }", True),
-        ("ask { wrote ( wrote ( m1 ) ) likes wrote ( m0 ) . ?x knows m0 . ?x a person }", True),
+        (
+            "ask { wrote ( wrote ( m1 ) ) likes wrote ( m0 ) . ?x knows m0 . ?x a person }",
+            True,
+        ),
         ("ask { m1 likes m0 }", True),
         ("ask { m1 likes }", False),
         ("ask { likes m1 m0 }", False),
@@ -349,7 +371,9 @@ def test_many_numbers_of_arguments_and_keywords_behind_them_are_one_list() -> No
         ("ask { m1 wrote ( m0 ) m0 }", False),
     ],
 )
-def test_statements_have_types_at_each_place_and_may_be_many(program: str, legal: bool) -> None:
+def test_statements_have_types_at_each_place_and_may_be_many(
+    program: str, legal: bool
+) -> None:
     assert grammar_of(STATEMENTS).accepts(program.split()) == legal
 
 
@@ -364,7 +388,9 @@ def test_a_rule_may_hold_the_end_of_a_statement_and_the_beginning_of_the_next() 
         [*map(Rule.parse, lines), Rule.parse("any NT_1 ### ask { ?x a NT_1 }")],
         grammar_of(STATEMENTS),
     )
-    person_who_likes = typing.type_of(3, [typing.type_of(number, []) for number in range(3)])
+    person_who_likes = typing.type_of(
+        3, [typing.type_of(number, []) for number in range(3)]
+    )
     assert typing.type_of(4, [person_who_likes]) != NO_TYPE
     assert typing.type_of(4, [typing.type_of(1, [])]) == NO_TYPE
 
@@ -416,7 +442,12 @@ def test_a_flat_program_may_be_shorter_than_any_seen() -> None:
 
 def test_flat_programs_begin_as_seen_and_their_brackets_match() -> None:
     grammar = grammar_of(
-        ["select a from b", "select max ( a ) from c", "select b from ( select a from c )"] * 40
+        [
+            "select a from b",
+            "select max ( a ) from c",
+            "select b from ( select a from c )",
+        ]
+        * 40
     )
     assert str(grammar) == (
         "<program> ::= select <tokens> | <program> <tokens>\n"
@@ -431,11 +462,19 @@ def test_flat_programs_begin_as_seen_and_their_brackets_match() -> None:
     ("written", "reason"),
     [
         ([], "expected at least one program to infer types from, found none"),
-        ([["a"], []], "expected at least one token in each program, found a program without any"),
-        (["a b"], "expected a sequence of tokens, found the string 'a b'; split it first"),
+        (
+            [["a"], []],
+            "expected at least one token in each program, found a program without any",
+        ),
+        (
+            ["a b"],
+            "expected a sequence of tokens, found the string 'a b'; split it first",
+        ),
     ],
 )
-def test_what_is_not_a_list_of_programs_is_refused(written: list[list[str]], reason: str) -> None:
+def test_what_is_not_a_list_of_programs_is_refused(
+    written: list[list[str]], reason: str
+) -> None:
     with pytest.raises(FormatError) as refusal:
         infer_types(written)
     assert str(refusal.value) == reason

@@ -25,7 +25,9 @@ def numbered(derivation: Derivation) -> tuple[list[int], list[int]]:
                 at
                 for each in side
                 for at in (
-                    parts[each.index - 1][which] if isinstance(each, NonTerminal) else [number]
+                    parts[each.index - 1][which]
+                    if isinstance(each, NonTerminal)
+                    else [number]
                 )
             ]
             for which, side in enumerate((rule.source, rule.target))
@@ -38,7 +40,9 @@ def numbered(derivation: Derivation) -> tuple[list[int], list[int]]:
 
 
 @given(derivations())
-def test_every_word_and_token_is_traced_to_its_hyperedge(derivation: Derivation) -> None:
+def test_every_word_and_token_is_traced_to_its_hyperedge(
+    derivation: Derivation,
+) -> None:
     found = alignment(derivation)
     assert (list(found.words), list(found.tokens)) == numbered(derivation)
     assert len(found.words) == len(derivation.source)

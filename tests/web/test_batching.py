@@ -46,7 +46,9 @@ class Squares:
         return [question**2 for question in questions]
 
 
-async def waiting(batcher: Batcher[int, int], questions: Sequence[int]) -> list[asyncio.Task[int]]:
+async def waiting(
+    batcher: Batcher[int, int], questions: Sequence[int]
+) -> list[asyncio.Task[int]]:
     tasks = [asyncio.create_task(batcher.ask(question)) for question in questions]
     await asyncio.sleep(0)
     return tasks
@@ -56,12 +58,16 @@ def test_every_question_gets_its_own_answer() -> None:
     batcher = Batcher[int, int](Squares())
 
     async def ask_many() -> list[int]:
-        return list(await asyncio.gather(*(batcher.ask(number) for number in range(200))))
+        return list(
+            await asyncio.gather(*(batcher.ask(number) for number in range(200)))
+        )
 
     assert within(batcher, ask_many()) == [number**2 for number in range(200)]
 
 
-def test_questions_that_come_together_are_answered_together_and_no_batch_is_too_large() -> None:
+def test_questions_that_come_together_are_answered_together_and_no_batch_is_too_large() -> (
+    None
+):
     squares = Squares()
     batcher = Batcher[int, int](squares, batch_size=8)
 
@@ -90,7 +96,12 @@ def test_trouble_is_a_failure_that_is_not_the_questions_fault_until_something_is
             troubles.append(batcher.trouble(answer_timeout=60))
         return troubles
 
-    assert within(batcher, told()) == ["", "", "the last question that was worked on failed", ""]
+    assert within(batcher, told()) == [
+        "",
+        "",
+        "the last question that was worked on failed",
+        "",
+    ]
 
 
 def test_a_batch_that_does_not_end_is_trouble() -> None:
@@ -106,7 +117,10 @@ def test_a_batch_that_does_not_end_is_trouble() -> None:
         await asyncio.gather(*tasks)
         return stuck, patient
 
-    assert within(batcher, told()) == ("a batch has been worked on for more than 0 s", "")
+    assert within(batcher, told()) == (
+        "a batch has been worked on for more than 0 s",
+        "",
+    )
 
 
 def test_a_question_beyond_the_waiting_room_is_turned_away_at_once() -> None:

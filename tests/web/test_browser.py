@@ -62,7 +62,9 @@ def page(browser: Browser, address: str) -> Iterator[Page]:
     page.set_default_timeout(30_000)
     page.on("console", lambda message: complaints.append(message.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("dialog", lambda dialog: complaints.append(f"a script ran: {dialog.message}"))
+    page.on(
+        "dialog", lambda dialog: complaints.append(f"a script ran: {dialog.message}")
+    )
     page.goto(address)
     yield page
     context.close()
@@ -80,7 +82,12 @@ def test_a_sentence_shows_its_program_who_answered_and_the_tree(page: Page) -> N
     page.wait_for_selector("#derivation svg")
     assert page.inner_text("#by") == "by the grammar"
     assert page.inner_text("#sure").endswith("% of the probability of all readings")
-    assert page.locator("#derivation .word").all_text_contents() == ["run", "and", "jump", "twice"]
+    assert page.locator("#derivation .word").all_text_contents() == [
+        "run",
+        "and",
+        "jump",
+        "twice",
+    ]
     assert page.locator("#derivation .node").count() == 4
     assert page.locator("#readings li").count() > 1
     assert not page.locator("#chart").is_visible()
@@ -141,7 +148,9 @@ def test_an_abstention_names_what_is_unknown(page: Page) -> None:
     assert not page.locator("#derivation").is_visible()
 
 
-def test_the_grammar_is_searched_while_typing_and_leads_back_to_examples(page: Page) -> None:
+def test_the_grammar_is_searched_while_typing_and_leads_back_to_examples(
+    page: Page,
+) -> None:
     page.get_by_role("tab", name="Grammar").click()
     page.wait_for_selector("#rules tr")
     assert page.inner_text("#rules-status").startswith("8 rules")
@@ -150,7 +159,9 @@ def test_the_grammar_is_searched_while_typing_and_leads_back_to_examples(page: P
     assert "① twice → ① ①" in page.inner_text("#rules")
     page.locator("#rules .chip").first.click()
     page.wait_for_selector("#derivation svg")
-    assert page.get_by_role("tab", name="Parse").get_attribute("aria-selected") == "true"
+    assert (
+        page.get_by_role("tab", name="Parse").get_attribute("aria-selected") == "true"
+    )
 
 
 def test_a_batch_is_scored_and_can_be_downloaded(page: Page, tmp_path: Path) -> None:
@@ -161,7 +172,11 @@ def test_a_batch_is_scored_and_can_be_downloaded(page: Page, tmp_path: Path) -> 
     playwright.expect(page.locator("#lines")).not_to_have_value("")
     page.get_by_role("button", name="Parse all").click()
     page.wait_for_selector("#rows tr")
-    assert page.locator("#rows .badge").all_text_contents() == ["right", "wrong", "abstained"]
+    assert page.locator("#rows .badge").all_text_contents() == [
+        "right",
+        "wrong",
+        "abstained",
+    ]
     assert "no derivation: no rule knows 'fly'" in page.inner_text("#rows")
     assert "33.3 %" in page.inner_text("#metrics")
     with page.expect_download() as download:
@@ -182,11 +197,16 @@ def test_hostile_words_stay_words(page: Page) -> None:
 
 
 def test_a_refusal_is_shown_and_not_thrown(browser: Browser, address: str) -> None:
-    page = browser.new_page()  # without the console check: the browser itself logs the status 422
+    page = (
+        browser.new_page()
+    )  # without the console check: the browser itself logs the status 422
     page.goto(address)
     parse(page, "run " * 101)
     page.wait_for_selector("#status.error")
-    assert page.inner_text("#status") == "the sentence has 101 tokens; at most 100 are read"
+    assert (
+        page.inner_text("#status")
+        == "the sentence has 101 tokens; at most 100 are read"
+    )
     page.close()
 
 
@@ -219,10 +239,15 @@ def test_the_api_page_describes_every_route_offline_with_commands_for_the_served
     page.goto(f"{address}/docs")
     page.wait_for_selector("#endpoints article")
     shown = page.inner_text("#endpoints")
-    assert all(path in shown for path in ("/api/parse", "/api/batch", "/api/rules", "/api/model"))
+    assert all(
+        path in shown
+        for path in ("/api/parse", "/api/batch", "/api/rules", "/api/model")
+    )
     first = page.locator("#endpoints pre").first.inner_text()
     assert first.startswith(f"curl -s '{address}/api/parse'")
-    printed = subprocess.run(["sh", "-c", first], capture_output=True, text=True, check=True).stdout
+    printed = subprocess.run(
+        ["sh", "-c", first], capture_output=True, text=True, check=True
+    ).stdout
     assert json.loads(printed)["source"] == ["fly"]
 
 
@@ -233,7 +258,17 @@ VIEWS = [
     for scheme in ("light", "dark")
 ]
 ASKED = ("answer", "values", "fallback", "long", "chart", "abstention", "rows")
-STATES = (*ASKED, "first", "grammar", "by hand", "batch", "review", "docs", "login", "wrong token")
+STATES = (
+    *ASKED,
+    "first",
+    "grammar",
+    "by hand",
+    "batch",
+    "review",
+    "docs",
+    "login",
+    "wrong token",
+)
 TOKEN = "a token for the browser"
 
 
@@ -320,7 +355,9 @@ def whole_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A model with slots, rules by hand, a confidence and a fallback."""
     model = load_with_grammar(PROJECT / "tests" / "models" / "v4-whole", "cpu")
     folder = tmp_path_factory.mktemp("whole")
-    with running(model, log=folder / "log.jsonl", review=folder / "train.tsv") as server:
+    with running(
+        model, log=folder / "log.jsonl", review=folder / "train.tsv"
+    ) as server:
         yield server.address
 
 
@@ -348,13 +385,17 @@ def locked_address(parser: Parser) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def review_address(parser: Parser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def review_address(
+    parser: Parser, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("review")
     (folder / "log.jsonl").write_text(
         '{"source": "fly twice"}\n{"source": "run and fly"}\n{"source": "<b>swim</b>"}\n'
     )
     (folder / "train.tsv").write_text("<b>jump</b> twice\tJ J\n")
-    with running(parser, log=folder / "log.jsonl", review=folder / "train.tsv") as server:
+    with running(
+        parser, log=folder / "log.jsonl", review=folder / "train.tsv"
+    ) as server:
         yield server.address
 
 
@@ -378,7 +419,9 @@ def test_every_state_fits_the_screen_is_readable_and_shows_something(
         "wrong token": locked_address,
     }
     served = (
-        whole_address if state in ("values", "fallback", "by hand") else others.get(state, address)
+        whole_address
+        if state in ("values", "fallback", "by hand")
+        else others.get(state, address)
     )
     context = browser.new_context(
         viewport={"width": size[0], "height": size[1]}, color_scheme=scheme
@@ -390,7 +433,8 @@ def test_every_state_fits_the_screen_is_readable_and_shows_something(
     assert page.evaluate(FAULTS) == []
     if state in ("answer", "values", "long", "chart", "fallback"):
         programs, others = (
-            page.evaluate(LARGEST, names) for names in ("#program, .target", "#result *")
+            page.evaluate(LARGEST, names)
+            for names in ("#program, .target", "#result *")
         )
         assert programs == others
         assert programs > 17 or state == "long"
@@ -452,9 +496,7 @@ def test_the_grammar_shows_one_example_a_rule_on_a_phone_and_rules_by_hand_alone
     page.goto(address)
     page.get_by_role("tab", name="Grammar").click()
     page.wait_for_selector("#rules .chip")
-    visible = (
-        "row => [...row.querySelectorAll('.chip')].filter((each) => each.checkVisibility()).length"
-    )
+    visible = "row => [...row.querySelectorAll('.chip')].filter((each) => each.checkVisibility()).length"
     assert max(row.evaluate(visible) for row in page.locator("#rules tr").all()) == 1
     assert not page.locator("#by-hand").is_visible()
     page.goto(whole_address)
@@ -467,7 +509,9 @@ def test_the_grammar_shows_one_example_a_rule_on_a_phone_and_rules_by_hand_alone
 
 def test_the_first_view_says_what_this_is_and_an_example_leads_on(page: Page) -> None:
     assert page.inner_text("h1 >> nth=0") == "Sentences to programs"
-    playwright.expect(page.locator("#intro")).to_contain_text("8 rules, learned from 1 example.")
+    playwright.expect(page.locator("#intro")).to_contain_text(
+        "8 rules, learned from 1 example."
+    )
     page.locator("#suggestions .chip", has_text="run twice").click()
     page.wait_for_selector("#derivation svg")
     assert not page.locator("#intro").is_visible()
@@ -483,14 +527,18 @@ def test_a_suggestion_is_annotated_and_added_to_the_training_file(
         page = browser.new_page()
         page.goto(server.address)
         page.get_by_role("tab", name="Review").click()
-        card = page.locator("#review-list form", has=page.get_by_role("heading", name="fly"))
+        card = page.locator(
+            "#review-list form", has=page.get_by_role("heading", name="fly")
+        )
         assert "no derivation: no rule knows 'fly'" in card.inner_text()
         card.get_by_label("Program").fill("F (")
         card.get_by_role("button", name="Accept").click()
         playwright.expect(card).to_contain_text("stays as it is: '(' is never closed")
         card.get_by_label("Program").fill("F")
         card.get_by_role("button", name="Accept").click()
-        playwright.expect(page.locator("#review-list")).to_contain_text(f"was added to {train}")
+        playwright.expect(page.locator("#review-list")).to_contain_text(
+            f"was added to {train}"
+        )
         page.get_by_role("tab", name="Review").click()
         playwright.expect(page.locator("#review-list form")).to_have_count(1)
         page.get_by_role("button", name="Skip").click()
@@ -517,11 +565,16 @@ ATTACK = """async (address) => {
 def test_a_page_of_another_site_adds_nothing_to_the_training_file(
     browser: Browser, parser: Parser, tmp_path: Path
 ) -> None:
-    with running(parser, log=tmp_path / "log.jsonl", review=tmp_path / "train.tsv") as server:
+    with running(
+        parser, log=tmp_path / "log.jsonl", review=tmp_path / "train.tsv"
+    ) as server:
         page = browser.new_page()
         page.goto("data:text/html,<body>a hostile page</body>")
         statuses = page.evaluate(ATTACK, f"{server.address}/api/examples")
-        assert set(statuses) <= {"blocked", 0}  # what a page cannot read has the status 0
+        assert set(statuses) <= {
+            "blocked",
+            0,
+        }  # what a page cannot read has the status 0
         page.wait_for_url(f"{server.address}/api/examples")
         assert "error" in page.inner_text("body")
         page.close()
@@ -566,7 +619,9 @@ def test_the_pictures_of_the_docs_are_taken(browser: Browser, tmp_path: Path) ->
                 is_mobile=name != "page",
             )
             page.goto(server.address)
-            parse(page, "Could you dim the kitchen lights to 35 percent at half past six?")
+            parse(
+                page, "Could you dim the kitchen lights to 35 percent at half past six?"
+            )
             page.wait_for_selector("#derivation svg")
             if name == "page":
                 page.locator("#derivation .node").nth(1).hover()

@@ -13,7 +13,9 @@ from nqg.web.service import Service
 from web_service import served, tiny_parser
 
 
-def test_a_model_that_cannot_be_computed_with_is_an_internal_error_and_not_healthy() -> None:
+def test_a_model_that_cannot_be_computed_with_is_an_internal_error_and_not_healthy() -> (
+    None
+):
     broken = tiny_parser()
     with served(broken, examples=()) as client:
         assert client.get("/health").json() == {"status": "ok"}
@@ -22,7 +24,10 @@ def test_a_model_that_cannot_be_computed_with_is_an_internal_error_and_not_healt
             before = weights.clone()
             weights.fill_(float("nan"))
         failed = client.post("/api/parse", json={"sentence": "walk twice"})
-        assert (failed.status_code, "not numbers" in failed.json()["error"]) == (500, True)
+        assert (failed.status_code, "not numbers" in failed.json()["error"]) == (
+            500,
+            True,
+        )
         health = client.get("/health")
         assert (health.status_code, health.json()) == (
             503,
@@ -30,7 +35,10 @@ def test_a_model_that_cannot_be_computed_with_is_an_internal_error_and_not_healt
         )
         with torch.no_grad():
             weights.copy_(before)
-        assert client.post("/api/parse", json={"sentence": "walk twice"}).status_code == 200
+        assert (
+            client.post("/api/parse", json={"sentence": "walk twice"}).status_code
+            == 200
+        )
         assert client.get("/health").json() == {"status": "ok"}
 
 
@@ -50,6 +58,8 @@ def test_a_log_that_cannot_be_written_costs_nobody_an_answer_and_is_not_healthy(
         reason = "the log cannot be written (No such file or directory)"
         assert (health.status_code, health.json()) == (503, {"error": reason})
         folder.mkdir()
-        assert client.post("/api/parse", json={"sentence": "run twice"}).status_code == 200
+        assert (
+            client.post("/api/parse", json={"sentence": "run twice"}).status_code == 200
+        )
         assert client.get("/health").json() == {"status": "ok"}
     assert len((folder / "asked.jsonl").read_text().splitlines()) == 1

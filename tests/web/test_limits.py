@@ -50,9 +50,17 @@ BAD = {
         422,
         "the text holds U+D800, which is half a character",
     ),
-    "no UTF-8": (b'{"sentence": "\xff"}', 415, "expected JSON in UTF-8, but byte 15 is 0xff"),
+    "no UTF-8": (
+        b'{"sentence": "\xff"}',
+        415,
+        "expected JSON in UTF-8, but byte 15 is 0xff",
+    ),
     "nested too deep": (b'{"sentence": ' + b"[" * 100_000, 400, "error"),
-    "a huge number": (b'{"sentence": "x", "readings": ' + b"9" * 5000 + b"}", 400, "error"),
+    "a huge number": (
+        b'{"sentence": "x", "readings": ' + b"9" * 5000 + b"}",
+        400,
+        "error",
+    ),
 }
 
 
@@ -67,9 +75,16 @@ def test_a_bad_body_is_refused_with_the_reason(
 
 @pytest.mark.parametrize(
     "kind",
-    ["", "text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin-1"],
+    [
+        "",
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "application/json; charset=latin-1",
+    ],
 )
-def test_a_body_that_is_not_json_in_utf_8_is_refused(client: TestClient, kind: str) -> None:
+def test_a_body_that_is_not_json_in_utf_8_is_refused(
+    client: TestClient, kind: str
+) -> None:
     answer = client.post(
         "/api/parse", content=b'{"sentence": "run"}', headers={"Content-Type": kind}
     )
@@ -77,7 +92,9 @@ def test_a_body_that_is_not_json_in_utf_8_is_refused(client: TestClient, kind: s
     assert answer.json()["error"].startswith("expected ")
 
 
-@pytest.mark.parametrize("kind", ["application/json", "Application/JSON; charset=UTF-8"])
+@pytest.mark.parametrize(
+    "kind", ["application/json", "Application/JSON; charset=UTF-8"]
+)
 def test_json_by_any_spelling_is_read(client: TestClient, kind: str) -> None:
     answer = client.post(
         "/api/parse", content=b'{"sentence": "run"}', headers={"Content-Type": kind}
@@ -93,7 +110,9 @@ def test_a_body_that_announces_too_much_is_refused_unread(parser: Parser) -> Non
     assert answer.headers["Connection"] == "close"
 
 
-def test_a_body_that_announces_more_than_a_number_can_say_is_refused(client: TestClient) -> None:
+def test_a_body_that_announces_more_than_a_number_can_say_is_refused(
+    client: TestClient,
+) -> None:
     answer = client.post(
         "/api/parse", content=b"{}", headers={**JSON, "Content-Length": "9" * 5_000}
     )
@@ -111,8 +130,13 @@ def test_a_body_that_turns_out_too_large_is_refused(parser: Parser) -> None:
     assert "more than 100 bytes" in answer.json()["error"]
 
 
-def test_a_head_that_is_too_large_is_refused_though_it_arrived_at_once(client: TestClient) -> None:
-    for headers in ({"X": "x" * 17_000}, {f"X-{number}": "" for number in range(2_500)}):
+def test_a_head_that_is_too_large_is_refused_though_it_arrived_at_once(
+    client: TestClient,
+) -> None:
+    for headers in (
+        {"X": "x" * 17_000},
+        {f"X-{number}": "" for number in range(2_500)},
+    ):
         answer = client.get("/health", headers=headers)
         assert answer.status_code == 431
         assert "at most 16,384 are read" in answer.json()["error"]
@@ -125,15 +149,23 @@ def test_a_request_beyond_those_that_are_answered_at_a_time_is_a_503_in_json_wit
     with served(parser, limits=Limits(requests=0)) as client:
         answer = client.get("/health")
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
-    assert answer.json()["error"] == "0 requests are being answered already; try again in 1 s"
+    assert (
+        answer.json()["error"]
+        == "0 requests are being answered already; try again in 1 s"
+    )
 
 
 def test_a_sentence_of_too_many_tokens_is_refused(parser: Parser) -> None:
     with served(parser, limits=Limits(tokens=5)) as client:
         assert (
-            client.post("/api/parse", json={"sentence": "run and run and run"}).status_code == 200
+            client.post(
+                "/api/parse", json={"sentence": "run and run and run"}
+            ).status_code
+            == 200
         )
-        answer = client.post("/api/parse", json={"sentence": "run and run and run twice"})
+        answer = client.post(
+            "/api/parse", json={"sentence": "run and run and run twice"}
+        )
     assert answer.status_code == 422
     assert answer.json()["error"] == "the sentence has 6 tokens; at most 5 are read"
 
@@ -160,7 +192,9 @@ def test_an_answer_that_takes_too_long_is_given_up_with_a_time_to_retry(
 
 
 def test_a_full_waiting_room_is_a_503_with_a_time_to_retry(parser: Parser) -> None:
-    with served(parser, limits=Limits(queue_size=2, batch_size=3), examples=[]) as client:
+    with served(
+        parser, limits=Limits(queue_size=2, batch_size=3), examples=[]
+    ) as client:
         answer = client.post("/api/batch", json={"text": "run\nrun\nrun\n"})
         assert client.post("/api/batch", json={"text": "run\nrun\n"}).status_code == 200
     assert answer.status_code == 503
@@ -178,19 +212,24 @@ def test_a_failure_of_ours_says_nothing_about_our_insides(
     with served(parser) as client:
         answer = client.post("/api/parse", json={"sentence": "run"})
     assert answer.status_code == 500
-    assert answer.json() == {"error": "the server failed on this request; its log says why"}
+    assert answer.json() == {
+        "error": "the server failed on this request; its log says why"
+    }
 
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=3), inner, max_size=3)
     ),
     max_leaves=5,
 )
 
 
-@given(body=st.binary(max_size=60) | VALUES.map(lambda value: json.dumps(value).encode()))
+@given(
+    body=st.binary(max_size=60) | VALUES.map(lambda value: json.dumps(value).encode())
+)
 def test_no_body_makes_the_server_fail(client: TestClient, body: bytes) -> None:
     for path in ("/api/parse", "/api/batch"):
         answer = client.post(path, content=body, headers=JSON)
@@ -200,7 +239,9 @@ def test_no_body_makes_the_server_fail(client: TestClient, body: bytes) -> None:
 
 @given(sentence=st.text(max_size=60))
 def test_any_text_is_a_sentence(client: TestClient, sentence: str) -> None:
-    answer = client.post("/api/parse", json={"sentence": sentence, "readings": 2, "drawings": True})
+    answer = client.post(
+        "/api/parse", json={"sentence": sentence, "readings": 2, "drawings": True}
+    )
     assert answer.status_code == (200 if len(sentence.split()) <= 100 else 422)
     assert answer.json()["source"] == sentence.split()
 

@@ -26,11 +26,17 @@ LIMITS = Limits(target_tokens=16, batch_tokens=40, batch_size=2)
 
 @pytest.fixture(scope="module")
 def copying() -> Parser:
-    tiny = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=8, layers=1, heads=2))
+    tiny = ModelSettings(
+        dimension=8, embedded=EncoderSettings(hidden_size=8, layers=1, heads=2)
+    )
     grammar = Grammar.parse("walk ### W\nNT_1 twice ### NT_1 NT_1")
     training = TrainingSettings(steps=1, batch_size=1)
     return fit_parser(
-        grammar, [Example("walk twice", "W W")], model=tiny, training=training, device="cpu"
+        grammar,
+        [Example("walk twice", "W W")],
+        model=tiny,
+        training=training,
+        device="cpu",
     )
 
 
@@ -68,11 +74,19 @@ def test_programs_of_a_batch_past_its_tokens_are_withheld_with_the_reason(
         8,
         None,
     ]
-    assert [row["reason"] for row in answer["rows"]] == ["", LONG_TARGET, "", "", LONG_BATCH]
+    assert [row["reason"] for row in answer["rows"]] == [
+        "",
+        LONG_TARGET,
+        "",
+        "",
+        LONG_BATCH,
+    ]
     assert (answer["sentences"], answer["answered"]) == (5, 3)
 
 
-def test_no_more_batches_are_answered_at_a_time_than_the_limit_says(copying: Parser) -> None:
+def test_no_more_batches_are_answered_at_a_time_than_the_limit_says(
+    copying: Parser,
+) -> None:
     async def ask() -> None:
         service = Service("copying", copying, limits=Limits(batches=2))
         await service.start()
@@ -104,7 +118,12 @@ def test_rows_are_written_before_later_ones_are_asked_for() -> None:
             moments.append(len(asked))
         found = BatchResponse.model_validate(json.loads("".join(texts)))
         assert [row.target for row in found.rows] == ["A", "B", "C"]
-        assert (found.answered, found.expected, found.right, found.exact_match) == (3, 2, 1, 0.5)
+        assert (found.answered, found.expected, found.right, found.exact_match) == (
+            3,
+            2,
+            1,
+            0.5,
+        )
         return moments
 
     assert asyncio.run(watched()) == [0, 1, 2, 2]
@@ -117,7 +136,9 @@ def test_an_empty_batch_is_answered(client: TestClient) -> None:
     }  # fmt: skip
 
 
-def test_an_answer_that_stops_in_the_middle_is_cut_off_and_not_followed_by_another() -> None:
+def test_an_answer_that_stops_in_the_middle_is_cut_off_and_not_followed_by_another() -> (
+    None
+):
     sent: list[MutableMapping[str, Any]] = []
 
     async def stuck(scope: object, receive: object, send: Any) -> None:
@@ -132,5 +153,9 @@ def test_an_answer_that_stops_in_the_middle_is_cut_off_and_not_followed_by_anoth
 
     scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
     with pytest.raises(TimeoutError):
-        asyncio.run(BodyLimitMiddleware(stuck, Limits(answer_timeout=0.01))(scope, receive, send))
+        asyncio.run(
+            BodyLimitMiddleware(stuck, Limits(answer_timeout=0.01))(
+                scope, receive, send
+            )
+        )
     assert [message["type"] for message in sent] == ["http.response.start"]

@@ -62,7 +62,8 @@ def test_markup_is_not_escaped_twice() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"), [(3, "3"), (0.1 + 0.2, "0.3"), (1234567.0, "1.23457e+06"), ("x", "x")]
+    ("value", "shown"),
+    [(3, "3"), (0.1 + 0.2, "0.3"), (1234567.0, "1.23457e+06"), ("x", "x")],
 )
 def test_numbers_are_written_briefly(value: str | float, shown: str) -> None:
     assert element("a", x=value) == f'<a x="{shown}"></a>'

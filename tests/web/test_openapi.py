@@ -43,9 +43,13 @@ PATHS = [
 
 
 @pytest.fixture(scope="module")
-def schema(parser: Parser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BaseSchema]:
+def schema(
+    parser: Parser, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[BaseSchema]:
     folder = tmp_path_factory.mktemp("review")
-    with running(parser, log=folder / "log.jsonl", review=folder / "train.jsonl") as server:
+    with running(
+        parser, log=folder / "log.jsonl", review=folder / "train.jsonl"
+    ) as server:
         yield schemathesis.openapi.from_url(f"{server.address}/openapi.json")
 
 
@@ -67,10 +71,14 @@ def test_every_answer_is_as_the_document_says(
         ask()
 
 
-def test_the_document_names_every_route_of_the_api_and_no_page(client: TestClient) -> None:
+def test_the_document_names_every_route_of_the_api_and_no_page(
+    client: TestClient,
+) -> None:
     document = client.get("/openapi.json").json()
     assert list(document["paths"]) == PATHS
-    assert {"422", "413", "503"} <= set(document["paths"]["/api/parse"]["post"]["responses"])
+    assert {"422", "413", "503"} <= set(
+        document["paths"]["/api/parse"]["post"]["responses"]
+    )
 
 
 def test_the_document_describes_errors_as_they_are(client: TestClient) -> None:
@@ -79,7 +87,9 @@ def test_the_document_describes_errors_as_they_are(client: TestClient) -> None:
     assert "#/components/schemas/ErrorResponse" in text
 
 
-def test_the_documentation_page_needs_nothing_from_elsewhere(client: TestClient) -> None:
+def test_the_documentation_page_needs_nothing_from_elsewhere(
+    client: TestClient,
+) -> None:
     page = client.get("/docs").text
     assert 'src="/static/docs.js"' in page
     assert "cdn" not in page

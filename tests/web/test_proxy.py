@@ -19,7 +19,9 @@ from nqg.web.middleware import AuthMiddleware, Limits
 from web_service import running
 
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
-POST = b"POST /api/parse HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+POST = (
+    b"POST /api/parse HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+)
 BODY = b'{"sentence": "run"}'
 HIDDEN = b"GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"
 CHUNKED = b"%x\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY)
@@ -47,20 +49,28 @@ SMUGGLED = {
         b"Transfer-Encoding : chunked", b"Content-Length: 5", body=b"0\r\n\r\n" + HIDDEN
     ),
     "a vertical tab": sized(
-        b"Transfer-Encoding: \x0bchunked", b"Content-Length: 5", body=b"0\r\n\r\n" + HIDDEN
+        b"Transfer-Encoding: \x0bchunked",
+        b"Content-Length: 5",
+        body=b"0\r\n\r\n" + HIDDEN,
     ),
     "chunked twice": sized(
-        b"Transfer-Encoding: chunked", b"Transfer-Encoding: identity", body=b"0\r\n\r\n" + HIDDEN
+        b"Transfer-Encoding: chunked",
+        b"Transfer-Encoding: identity",
+        body=b"0\r\n\r\n" + HIDDEN,
     ),
     "chunked and another": sized(
         b"Transfer-Encoding: chunked, identity", body=b"0\r\n\r\n" + HIDDEN
     ),
-    "two lengths": sized(b"Content-Length: 0", b"Content-Length: %d" % len(HIDDEN), body=HIDDEN),
+    "two lengths": sized(
+        b"Content-Length: 0", b"Content-Length: %d" % len(HIDDEN), body=HIDDEN
+    ),
     "a list of lengths": sized(b"Content-Length: 0, %d" % len(HIDDEN), body=HIDDEN),
     "a length with a sign": sized(b"Content-Length: +%d" % len(HIDDEN), body=HIDDEN),
     "a negative length": sized(b"Content-Length: -1", body=HIDDEN),
     "a hexadecimal length": sized(b"Content-Length: 0x10", body=HIDDEN),
-    "a chunk of a negative size": sized(b"Transfer-Encoding: chunked", body=b"-1\r\n" + HIDDEN),
+    "a chunk of a negative size": sized(
+        b"Transfer-Encoding: chunked", body=b"-1\r\n" + HIDDEN
+    ),
     "a chunk of a huge size": sized(
         b"Transfer-Encoding: chunked", body=b"f" * 20 + b"\r\n" + HIDDEN
     ),
@@ -68,7 +78,9 @@ SMUGGLED = {
         b"Transfer-Encoding: chunked", body=b"0x0\r\n\r\n" + HIDDEN
     ),
     "a folded header": sized(
-        b"X: a\r\n Transfer-Encoding: chunked", b"Content-Length: 5", body=b"0\r\n\r\n" + HIDDEN
+        b"X: a\r\n Transfer-Encoding: chunked",
+        b"Content-Length: 5",
+        body=b"0\r\n\r\n" + HIDDEN,
     )[: -len(HIDDEN)],
     "a carriage return alone": sized(
         b"X: a\rTransfer-Encoding: chunked", body=b"0\r\n\r\n" + HIDDEN
@@ -81,11 +93,15 @@ SMUGGLED = {
     "an old version": b"GET /health\r\n\r\n",
     "a version to come": b"GET /health HTTP/3.0\r\nHost: localhost\r\n\r\n",
     "an upgrade": b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n",
-    "a large head": b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 20_000 + b"\r\n\r\n",
+    "a large head": b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: "
+    + b"x" * 20_000
+    + b"\r\n\r\n",
     "a head of many parts": b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
     + b"X: y\r\n" * 6_000
     + b"\r\n",
-    "a long address": b"GET /" + b"a" * 30_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "a long address": b"GET /"
+    + b"a" * 30_000
+    + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
 }
 REFUSED = {
     b"400",
@@ -219,7 +235,8 @@ def test_no_request_is_read_as_two_and_whatever_is_refused_the_next_one_is_answe
 
 
 @pytest.mark.parametrize(
-    "part", [b"", b"GET /health HTTP/1.1\r\nHost: loc", POST + b"Content-Length: 9\r\n\r\n{"]
+    "part",
+    [b"", b"GET /health HTTP/1.1\r\nHost: loc", POST + b"Content-Length: 9\r\n\r\n{"],
 )
 def test_slow_clients_are_cut_off_behind_the_proxy(
     parser: Parser, tmp_path: Path, part: bytes

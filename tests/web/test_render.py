@@ -73,24 +73,42 @@ def test_a_box_shows_both_sides_of_its_rule() -> None:
     assert [each.text for each in first.iter(f"{SVG}text")] == ["① and ②", "② ①"]
 
 
-def test_the_value_of_a_slot_is_marked_and_named_once_in_the_program_and_in_its_box() -> None:
+def test_the_value_of_a_slot_is_marked_and_named_once_in_the_program_and_in_its_box() -> (
+    None
+):
     value = SlotInstance(
-        ("half", "past", "six"), ("at", "=", "6:30"), Rule(("@time",), ("at", "=", "@time"))
+        ("half", "past", "six"),
+        ("at", "=", "6:30"),
+        Rule(("@time",), ("at", "=", "@time")),
     )
     wake = Rule.parse("wake me NT_1 ### wake ( NT_1 )")
     derivation = Derivation((Hyperedge(wake, Span(0, 5)), Hyperedge(value, Span(2, 5))))
     picture = derivation_picture(derivation, program="wake(at=6:30)")
     assert "".join(ElementTree.fromstring(picture)[0].itertext()) == "wake(at=6:30)"
-    slots = [(each.text, each.get("data-slot")) for each in parts(picture, "slot") if each.text]
+    slots = [
+        (each.text, each.get("data-slot"))
+        for each in parts(picture, "slot")
+        if each.text
+    ]
     assert slots == [("at", None), ("=", None), ("6:30", "time")]
     box = parts(picture, "node")[1]
-    assert [each.text for each in box.iter(f"{SVG}text")] == ["time: half past six", "at = 6:30"]
+    assert [each.text for each in box.iter(f"{SVG}text")] == [
+        "time: half past six",
+        "at = 6:30",
+    ]
     assert box.get("aria-label") == "time: half past six → at = 6:30"
 
 
-@given(st.lists(st.text(st.characters(exclude_categories=["Z", "C"]), min_size=1)), st.data())
-def test_pieces_put_together_are_the_program(tokens: list[str], data: st.DataObject) -> None:
-    program = "".join(data.draw(st.sampled_from(["", " ", "\n  "])) + token for token in tokens)
+@given(
+    st.lists(st.text(st.characters(exclude_categories=["Z", "C"]), min_size=1)),
+    st.data(),
+)
+def test_pieces_put_together_are_the_program(
+    tokens: list[str], data: st.DataObject
+) -> None:
+    program = "".join(
+        data.draw(st.sampled_from(["", " ", "\n  "])) + token for token in tokens
+    )
     pieces = program_pieces(program, tuple(tokens))
     assert "".join(gap + token for gap, token, _ in pieces) == program
     assert [(token, number) for _, token, number in pieces] == [
@@ -103,7 +121,9 @@ def test_a_program_that_is_not_made_of_its_tokens_is_shown_as_tokens() -> None:
 
 
 @given(derivations())
-def test_boxes_never_overlap_and_are_centred_over_their_words(derivation: Derivation) -> None:
+def test_boxes_never_overlap_and_are_centred_over_their_words(
+    derivation: Derivation,
+) -> None:
     layout = tree_layout(derivation, alignment(derivation))
     for box, hyperedge in zip(layout.boxes, derivation.hyperedges, strict=True):
         covered = layout.words[hyperedge.span.start : hyperedge.span.end]
@@ -112,7 +132,9 @@ def test_boxes_never_overlap_and_are_centred_over_their_words(derivation: Deriva
         assert box.x + box.width / 2 <= layout.width
     rows: dict[float, list[tuple[float, float]]] = {}
     for box in layout.boxes:
-        rows.setdefault(box.y, []).append((box.x - box.width / 2, box.x + box.width / 2))
+        rows.setdefault(box.y, []).append(
+            (box.x - box.width / 2, box.x + box.width / 2)
+        )
     for row in rows.values():
         ends = sorted(row)
         assert all(left[1] + GAP / 2 <= right[0] for left, right in pairwise(ends))
@@ -170,8 +192,13 @@ def test_a_long_target_is_cut_with_a_word_about_it() -> None:
 
 def test_a_tree_that_is_too_large_is_not_drawn() -> None:
     size = MAX_DRAWN_HYPEREDGES + 1
-    over = [Hyperedge(Rule.parse("NT_1 x ### NT_1"), Span(0, size - at)) for at in range(size - 1)]
-    picture = derivation_picture(Derivation((*over, Hyperedge(Rule.parse("x ### y"), Span(0, 1)))))
+    over = [
+        Hyperedge(Rule.parse("NT_1 x ### NT_1"), Span(0, size - at))
+        for at in range(size - 1)
+    ]
+    picture = derivation_picture(
+        Derivation((*over, Hyperedge(Rule.parse("x ### y"), Span(0, 1))))
+    )
     assert "401 applications: too many to draw." in picture
     assert "<svg" not in picture
 
@@ -190,7 +217,9 @@ def test_a_grammar_lists_its_rules_by_how_many_parts_they_have() -> None:
 
 
 def test_of_a_large_grammar_the_first_rules_are_shown() -> None:
-    grammar = Grammar.parse("\n".join(f"w{number} ### T{number}" for number in range(7)))
+    grammar = Grammar.parse(
+        "\n".join(f"w{number} ### T{number}" for number in range(7))
+    )
     picture = grammar_picture(grammar, most=5)
     assert "7 rules" in picture
     assert "… and 2 more rules" in picture

@@ -32,9 +32,13 @@ def reviewed(
         "".join(json.dumps({"source": each}) + "\n" for each in sentences)
     )
     (folder / "train.tsv").write_text(TRAIN)
-    service = Service("tiny", parser, log=folder / "log.jsonl", review=folder / "train.tsv")
+    service = Service(
+        "tiny", parser, log=folder / "log.jsonl", review=folder / "train.tsv"
+    )
     with TestClient(
-        create_app(service, access), base_url="http://localhost", raise_server_exceptions=False
+        create_app(service, access),
+        base_url="http://localhost",
+        raise_server_exceptions=False,
     ) as client:
         yield client
 
@@ -42,7 +46,9 @@ def reviewed(
 def test_the_log_becomes_suggestions_without_what_is_in_the_training_file(
     parser: Parser, tmp_path: Path
 ) -> None:
-    with reviewed(parser, tmp_path, "fly", "run twice", "fly", f"{HOSTILE} fast") as client:
+    with reviewed(
+        parser, tmp_path, "fly", "run twice", "fly", f"{HOSTILE} fast"
+    ) as client:
         assert client.get("/api/model").json()["has_review"] is True
         found = client.get("/api/suggestions").json()["suggestions"]
     assert sorted(each["source"] for each in found) == [f"{HOSTILE} fast", "fly"]
@@ -54,7 +60,9 @@ def test_the_log_becomes_suggestions_without_what_is_in_the_training_file(
 
 def test_an_unsure_answer_is_proposed(parser: Parser, tmp_path: Path) -> None:
     with reviewed(parser, tmp_path, "walk and jump") as client:
-        (one,) = client.get("/api/suggestions", params={"limit": 1}).json()["suggestions"]
+        (one,) = client.get("/api/suggestions", params={"limit": 1}).json()[
+            "suggestions"
+        ]
     assert one["program"] == parser.parse("walk and jump").target
 
 
@@ -86,14 +94,22 @@ def test_an_accepted_pair_is_a_line_of_the_training_file_and_is_not_suggested_ag
         ),
         ({"source": "fly", "target": "F\nrun\tDELETE"}, 422, "the target holds a tab"),
         ({"source": "fly", "target": "F\nG"}, 422, "the target holds a line feed"),
-        ({"source": "fly\r", "target": "F\rG"}, 422, "the target holds a carriage return"),
+        (
+            {"source": "fly\r", "target": "F\rG"},
+            422,
+            "the target holds a carriage return",
+        ),
         ({"source": "fly", "target": "F (", "x": 1}, 422, "x: Extra inputs"),
         (
             {"source": "fly", "target": "F ("},
             422,
             "train.tsv stays as it is: '(' is never closed; mend the program",
         ),
-        ({"source": "run twice", "target": "J"}, 422, "'run twice' has another program on line 1"),
+        (
+            {"source": "run twice", "target": "J"},
+            422,
+            "'run twice' has another program on line 1",
+        ),
         ({"source": "run twice", "target": "R R"}, 422, "the same pair is on line 1"),
         ({"source": "fly", "target": "x" * 1_000_000}, 413, "the body has"),
     ],
@@ -128,34 +144,51 @@ def test_a_hostile_page_writes_nothing(
     with reviewed(parser, tmp_path) as client:
         sent = {"Content-Type": "application/json", **headers}
         assert (
-            client.post("/api/examples", content=json.dumps(GOOD), headers=sent).status_code
+            client.post(
+                "/api/examples", content=json.dumps(GOOD), headers=sent
+            ).status_code
             == status
         )
-        preflight = client.options("/api/examples", headers={"Origin": "https://evil.example"})
-        assert not any(name.lower().startswith("access-control") for name in preflight.headers)
+        preflight = client.options(
+            "/api/examples", headers={"Origin": "https://evil.example"}
+        )
+        assert not any(
+            name.lower().startswith("access-control") for name in preflight.headers
+        )
     assert (tmp_path / "train.tsv").read_text() == TRAIN
 
 
-def test_our_own_page_may_write_whatever_its_port(parser: Parser, tmp_path: Path) -> None:
+def test_our_own_page_may_write_whatever_its_port(
+    parser: Parser, tmp_path: Path
+) -> None:
     with reviewed(parser, tmp_path) as client:
         headers = {
             "Origin": "http://localhost:8123",
             "Host": "localhost:8123",
             "Sec-Fetch-Site": "same-origin",
         }
-        assert client.post("/api/examples", json=GOOD, headers=headers).status_code == 200
+        assert (
+            client.post("/api/examples", json=GOOD, headers=headers).status_code == 200
+        )
 
 
-def test_where_there_is_a_token_nobody_reviews_without_it(parser: Parser, tmp_path: Path) -> None:
+def test_where_there_is_a_token_nobody_reviews_without_it(
+    parser: Parser, tmp_path: Path
+) -> None:
     with reviewed(parser, tmp_path, "fly", access=Access(token=TOKEN)) as client:
         assert client.get("/api/suggestions").status_code == 401
         assert client.post("/api/examples", json=GOOD).status_code == 401
         headers = {"Authorization": f"Bearer {TOKEN}"}
-        assert client.post("/api/examples", json=GOOD, headers=headers).status_code == 200
+        assert (
+            client.post("/api/examples", json=GOOD, headers=headers).status_code == 200
+        )
 
 
 def test_without_review_there_is_nothing_to_see_or_to_write(client: TestClient) -> None:
-    for answer in (client.get("/api/suggestions"), client.post("/api/examples", json=GOOD)):
+    for answer in (
+        client.get("/api/suggestions"),
+        client.post("/api/examples", json=GOOD),
+    ):
         assert (answer.status_code, "--review" in answer.json()["error"]) == (404, True)
 
 
@@ -184,15 +217,23 @@ def test_a_damaged_log_is_named_with_its_line(parser: Parser, tmp_path: Path) ->
     )
 
 
-def test_pairs_that_come_at_the_same_time_are_all_kept(parser: Parser, tmp_path: Path) -> None:
+def test_pairs_that_come_at_the_same_time_are_all_kept(
+    parser: Parser, tmp_path: Path
+) -> None:
     with reviewed(parser, tmp_path) as client, ThreadPoolExecutor(8) as threads:
-        pairs = [{"source": f"fly {number}", "target": f"F {number}"} for number in range(24)]
+        pairs = [
+            {"source": f"fly {number}", "target": f"F {number}"} for number in range(24)
+        ]
         answers = list(
-            threads.map(lambda pair: client.post("/api/examples", json=pair).status_code, pairs)
+            threads.map(
+                lambda pair: client.post("/api/examples", json=pair).status_code, pairs
+            )
         )
     assert answers == [200] * 24
     lines = (tmp_path / "train.tsv").read_text().splitlines()
-    assert sorted(lines[1:]) == sorted(f"{pair['source']}\t{pair['target']}" for pair in pairs)
+    assert sorted(lines[1:]) == sorted(
+        f"{pair['source']}\t{pair['target']}" for pair in pairs
+    )
 
 
 @pytest.mark.parametrize(
@@ -202,12 +243,18 @@ def test_pairs_that_come_at_the_same_time_are_all_kept(parser: Parser, tmp_path:
             ["--review", "train.tsv"],
             "--review takes its sentences from a log: give --log FILE, too",
         ),
-        (["--review", "train.txt", "--log", "log.jsonl"], "expected the extension .tsv or .jsonl"),
+        (
+            ["--review", "train.txt", "--log", "log.jsonl"],
+            "expected the extension .tsv or .jsonl",
+        ),
         (
             ["--review", "train.tsv.gz", "--log", "log.jsonl"],
             "pairs cannot be added to a compressed file",
         ),
-        (["--review", "bad.tsv", "--log", "log.jsonl"], "bad.tsv:2: expected 'source<TAB>target'"),
+        (
+            ["--review", "bad.tsv", "--log", "log.jsonl"],
+            "bad.tsv:2: expected 'source<TAB>target'",
+        ),
         (
             ["--review", "train.tsv", "--log", "log.jsonl", "--host", "0.0.0.0"],
             "choose the --token yourself",

@@ -31,7 +31,13 @@ def test_any_other_address_demands_a_token_and_makes_one_up(host: str) -> None:
 
 @pytest.mark.parametrize(
     "token",
-    ["", "short", "fifteen-letters", "with\nline-feeds-in-it", "ümlauts-are-not-for-headers"],
+    [
+        "",
+        "short",
+        "fifteen-letters",
+        "with\nline-feeds-in-it",
+        "ümlauts-are-not-for-headers",
+    ],
 )
 def test_a_token_that_is_too_weak_is_refused(token: str) -> None:
     with pytest.raises(
@@ -48,23 +54,41 @@ def test_the_names_of_this_machine_are_answered(client: TestClient, host: str) -
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "", "192.168.1.7"]
+    "host",
+    [
+        "evil.example",
+        "localhost.evil.example",
+        "127.0.0.1.evil.example",
+        "",
+        "192.168.1.7",
+    ],
 )
 def test_another_host_name_is_refused_so_that_dns_rebinding_fails(
     client: TestClient, host: str
 ) -> None:
     answer = client.get("/api/model", headers={"Host": host})
     assert answer.status_code == 421
-    assert answer.json()["error"].startswith(f"this server does not answer for the host '{host}'")
+    assert answer.json()["error"].startswith(
+        f"this server does not answer for the host '{host}'"
+    )
 
 
-def test_beyond_this_machine_addresses_and_given_names_are_answered(parser: Parser) -> None:
+def test_beyond_this_machine_addresses_and_given_names_are_answered(
+    parser: Parser,
+) -> None:
     access = Access.for_host("0.0.0.0", TOKEN, ["parser.example"])
     with served(parser, access=access) as client:
         headers = {"Authorization": f"Bearer {TOKEN}"}
         found = {
-            host: client.get("/api/model", headers={**headers, "Host": host}).status_code
-            for host in ("192.168.1.7:8000", "[fe80::1]:8000", "parser.example", "evil.example")
+            host: client.get(
+                "/api/model", headers={**headers, "Host": host}
+            ).status_code
+            for host in (
+                "192.168.1.7:8000",
+                "[fe80::1]:8000",
+                "parser.example",
+                "evil.example",
+            )
         }
     assert found == {
         "192.168.1.7:8000": 200,
@@ -80,7 +104,9 @@ def test_a_page_of_another_site_cannot_post(client: TestClient, site: str) -> No
     assert answer.status_code == 403
     assert "other sites" in answer.json()["error"]
     assert (
-        client.post("/api/parse", json=PARSE, headers={"Sec-Fetch-Site": "same-origin"}).status_code
+        client.post(
+            "/api/parse", json=PARSE, headers={"Sec-Fetch-Site": "same-origin"}
+        ).status_code
         == 200
     )
 
@@ -99,7 +125,9 @@ def test_without_the_token_nothing_but_the_login_is_shown(parser: Parser) -> Non
 
 def test_a_browser_without_the_token_is_led_to_the_login(parser: Parser) -> None:
     with served(parser, access=LOCKED) as client:
-        answer = client.get("/", headers={"Accept": "text/html"}, follow_redirects=False)
+        answer = client.get(
+            "/", headers={"Accept": "text/html"}, follow_redirects=False
+        )
         assert (answer.status_code, answer.headers["Location"]) == (303, "/login")
 
 
@@ -116,13 +144,19 @@ def test_a_browser_without_the_token_is_led_to_the_login(parser: Parser) -> None
         ("Bearer \xff\xfe", 401),
     ],
 )
-def test_the_bearer_token_must_be_exact(parser: Parser, header: str, status: int) -> None:
+def test_the_bearer_token_must_be_exact(
+    parser: Parser, header: str, status: int
+) -> None:
     with served(parser, access=LOCKED) as client:
-        answer = client.get("/api/model", headers={b"Authorization": header.encode("latin-1")})
+        answer = client.get(
+            "/api/model", headers={b"Authorization": header.encode("latin-1")}
+        )
         assert answer.status_code == status
 
 
-def test_logging_in_sets_a_cookie_that_scripts_and_other_sites_do_not_get(parser: Parser) -> None:
+def test_logging_in_sets_a_cookie_that_scripts_and_other_sites_do_not_get(
+    parser: Parser,
+) -> None:
     with served(parser, access=LOCKED) as client:
         answer = client.post("/login", data={"token": TOKEN}, follow_redirects=False)
         assert (answer.status_code, answer.headers["Location"]) == (303, "/")
@@ -139,7 +173,9 @@ def test_logging_in_sets_a_cookie_that_scripts_and_other_sites_do_not_get(parser
 def test_a_wrong_login_stays_outside(parser: Parser, body: str) -> None:
     with served(parser, access=LOCKED) as client:
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
-        answer = client.post("/login", content=body, headers=headers, follow_redirects=False)
+        answer = client.post(
+            "/login", content=body, headers=headers, follow_redirects=False
+        )
         assert answer.status_code == 401
         assert "This is not the token." in answer.text
         assert "Set-Cookie" not in answer.headers
@@ -172,11 +208,16 @@ def test_every_answer_carries_the_headers(client: TestClient, path: str) -> None
 
 
 def test_refusals_carry_the_headers_too(client: TestClient) -> None:
-    assert "Content-Security-Policy" in client.get("/", headers={"Host": "evil.example"}).headers
+    assert (
+        "Content-Security-Policy"
+        in client.get("/", headers={"Host": "evil.example"}).headers
+    )
     assert "Content-Security-Policy" in client.post("/api/parse", content=b"{").headers
 
 
-def test_a_hostile_grammar_and_sentence_stay_text_in_every_drawing(client: TestClient) -> None:
+def test_a_hostile_grammar_and_sentence_stay_text_in_every_drawing(
+    client: TestClient,
+) -> None:
     sentence = f"{HOSTILE} twice"
     answer = client.post(
         "/api/parse", json={"sentence": sentence, "readings": 3, "drawings": True}
@@ -200,7 +241,9 @@ def test_a_hostile_grammar_and_sentence_stay_text_in_every_drawing(client: TestC
         assert "<b>" not in drawing
 
 
-def test_answers_say_what_they_are_so_that_no_browser_guesses(client: TestClient) -> None:
+def test_answers_say_what_they_are_so_that_no_browser_guesses(
+    client: TestClient,
+) -> None:
     answer = client.post("/api/parse", json={"sentence": HOSTILE})
     assert answer.headers["Content-Type"] == "application/json"
 
@@ -224,7 +267,12 @@ def test_the_pages_have_no_inline_script_style_or_foreign_address() -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["/static/../app.py", "/static/%2e%2e/app.py", "/static/..%2fapp.py", "/static//etc/passwd"],
+    [
+        "/static/../app.py",
+        "/static/%2e%2e/app.py",
+        "/static/..%2fapp.py",
+        "/static//etc/passwd",
+    ],
 )
 def test_files_outside_the_page_are_not_served(client: TestClient, path: str) -> None:
     assert client.get(path).status_code == 404

@@ -34,10 +34,23 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def serving(model: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+def serving(
+    model: Path, *options: str
+) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
     """A server process and the lines that it said until it was ready."""
-    command = [str(NQG), "serve", str(model), "--port", "0", "--device", "cpu", *options]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    command = [
+        str(NQG),
+        "serve",
+        str(model),
+        "--port",
+        "0",
+        "--device",
+        "cpu",
+        *options,
+    ]
+    process = subprocess.Popen(
+        command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     assert process.stderr is not None
     assert process.stdout is not None
     lines = [process.stderr.readline()]
@@ -58,7 +71,9 @@ def address(lines: list[str]) -> str:
 
 def parsed(address: str, sentence: str, **headers: str) -> dict[str, object]:
     request = Request(
-        f"{address}/api/parse", json.dumps({"sentence": sentence}).encode(), method="POST"
+        f"{address}/api/parse",
+        json.dumps({"sentence": sentence}).encode(),
+        method="POST",
     )
     request.add_header("Content-Type", "application/json")
     for name, value in headers.items():
@@ -88,7 +103,10 @@ def test_on_other_addresses_it_makes_up_a_token_and_demands_it(model: Path) -> N
         assert len(token) >= 32
         with pytest.raises(HTTPError, match="401"):
             parsed(address(lines), "run")
-        assert parsed(address(lines), "run", Authorization=f"Bearer {token}")["target"] == "R"
+        assert (
+            parsed(address(lines), "run", Authorization=f"Bearer {token}")["target"]
+            == "R"
+        )
         assert stopped(process, signal.SIGTERM) == (0, "")
 
 
@@ -148,7 +166,9 @@ def test_a_folder_that_is_no_model_is_an_error(tmp_path: Path) -> None:
     assert "is not a model folder" in str(error)
 
 
-def test_without_the_web_extra_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_web_extra_it_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delitem(sys.modules, "nqg.web.serve", raising=False)
     monkeypatch.setitem(sys.modules, "nqg.web.app", None)
     error = failure("nowhere")

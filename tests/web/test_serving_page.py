@@ -43,5 +43,7 @@ def test_every_route_is_named() -> None:
     for route in api.routes:
         assert isinstance(route, APIRoute)
         if route.path.startswith("/api/"):
-            assert all(f"{method} {route.path}" in PAGE for method in route.methods or ())
+            assert all(
+                f"{method} {route.path}" in PAGE for method in route.methods or ()
+            )
     assert "GET /health" in PAGE

@@ -29,7 +29,9 @@ def connected(server: Server) -> socket.socket:
 
 def asked(server: Server, sentence: str = "run twice") -> dict[str, object]:
     address = urlsplit(server.address)
-    connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
+    connection = http.client.HTTPConnection(
+        address.hostname or "", address.port, timeout=30
+    )
     body = json.dumps({"sentence": sentence})
     connection.request("POST", "/api/parse", body, {"Content-Type": "application/json"})
     answer: dict[str, object] = json.loads(connection.getresponse().read())
@@ -81,7 +83,9 @@ def test_a_head_that_is_too_large_is_refused(parser: Parser) -> None:
         assert b"400" in rest(client).split(b"\r\n")[0]
 
 
-@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="only Linux drops such clients")
+@pytest.mark.skipif(
+    not hasattr(socket, "TCP_USER_TIMEOUT"), reason="only Linux drops such clients"
+)
 def test_a_client_that_does_not_take_its_answer_is_cut_off(parser: Parser) -> None:
     body = json.dumps(
         {"text": f"{'fly and ' * 40} run\n" * 2000}
@@ -95,7 +99,9 @@ def test_a_client_that_does_not_take_its_answer_is_cut_off(parser: Parser) -> No
         slow.sendall(head % len(body) + body)
         hung_up.register(slow, 0)
         while not hung_up.poll(200):
-            slow.send(b"x")  # which a server that has forgotten the connection answers with a reset
+            slow.send(
+                b"x"
+            )  # which a server that has forgotten the connection answers with a reset
         assert asked(server)["target"] == "R R"
 
 
@@ -126,6 +132,7 @@ def test_a_port_in_use_is_an_error_with_a_way_out(parser: Parser) -> None:
     with running(parser) as server:
         port = urlsplit(server.address).port or 0
         with pytest.raises(
-            NqgError, match=rf"cannot listen at 127.0.0.1:{port} .*choose another --host or --port"
+            NqgError,
+            match=rf"cannot listen at 127.0.0.1:{port} .*choose another --host or --port",
         ):
             bound_socket("127.0.0.1", port)

@@ -21,11 +21,18 @@ from nqg.web.messages import MOST_WORDS, chart_picture, gaps_picture
 from nqg.web.service import Question, Service
 from oracles import all_derivations
 
-SENTENCES = ["walk", "walk and jump twice", "walk and walk and run", "run twice twice and jump"]
+SENTENCES = [
+    "walk",
+    "walk and jump twice",
+    "walk and walk and run",
+    "run twice twice and jump",
+]
 
 
 def charted(parser: Parser, tokens: tuple[str, ...]) -> Answer:
-    return next(parser.with_options(DecodeOptions(chart=True)).answers([" ".join(tokens)]))
+    return next(
+        parser.with_options(DecodeOptions(chart=True)).answers([" ".join(tokens)])
+    )
 
 
 def span_chart(parser: Parser, tokens: tuple[str, ...]) -> tuple[ChartSpan, ...]:
@@ -47,7 +54,10 @@ def enumerated(parser: Parser, tokens: tuple[str, ...]) -> dict[Span, float]:
     }
     total, spans = 0.0, dict[Span, float]()
     for found in all_derivations(parser.grammar, tokens):
-        rules = [(each.span, parser.grammar.rules.index(each.rule)) for each in found.hyperedges]
+        rules = [
+            (each.span, parser.grammar.rules.index(each.rule))
+            for each in found.hyperedges
+        ]
         weight = math.exp(sum(score[pair] for pair in rules))
         total += weight
         for span, _ in rules:
@@ -61,12 +71,16 @@ def test_a_span_is_as_probable_as_the_derivations_that_have_it(
 ) -> None:
     tokens = tuple(sentence.split())
     found = {
-        cell.span: cell.probability for cell in span_chart(parser, tokens) if cell.probability > 0
+        cell.span: cell.probability
+        for cell in span_chart(parser, tokens)
+        if cell.probability > 0
     }
     assert found == pytest.approx(enumerated(parser, tokens), rel=1e-6)
 
 
-def test_the_whole_sentence_has_the_score_of_its_best_derivation(parser: Parser) -> None:
+def test_the_whole_sentence_has_the_score_of_its_best_derivation(
+    parser: Parser,
+) -> None:
     best = parser.parse("walk and jump twice").reading
     assert best is not None
     whole = span_chart(parser, ("walk", "and", "jump", "twice"))[-1]
@@ -75,9 +89,14 @@ def test_the_whole_sentence_has_the_score_of_its_best_derivation(parser: Parser)
     assert whole.probability == pytest.approx(1)
 
 
-@pytest.mark.parametrize("sentence", [*SENTENCES, "run twice fly jump", "fly", "", "run " * 300])
+@pytest.mark.parametrize(
+    "sentence", [*SENTENCES, "run twice fly jump", "fly", "", "run " * 300]
+)
 def test_with_a_chart_the_answer_is_the_same(parser: Parser, sentence: str) -> None:
-    plain, explained = next(parser.answers([sentence])), charted(parser, tuple(sentence.split()))
+    plain, explained = (
+        next(parser.answers([sentence])),
+        charted(parser, tuple(sentence.split())),
+    )
     assert (plain.target, plain.reason) == (explained.target, explained.reason)
     assert plain.probability == pytest.approx(explained.probability)
     assert plain.chart is None
@@ -120,9 +139,13 @@ def test_of_an_underivable_sentence_the_known_parts_are_charted_without_probabil
 
 
 @pytest.mark.parametrize(
-    "tokens", [(), ("fly",), ("run", *("and", "run") * 300)], ids=["empty", "unknown", "too long"]
+    "tokens",
+    [(), ("fly",), ("run", *("and", "run") * 300)],
+    ids=["empty", "unknown", "too long"],
 )
-def test_there_is_no_chart_of_what_cannot_be_read(parser: Parser, tokens: tuple[str, ...]) -> None:
+def test_there_is_no_chart_of_what_cannot_be_read(
+    parser: Parser, tokens: tuple[str, ...]
+) -> None:
     assert span_chart(parser, tokens) == ()
 
 
@@ -135,12 +158,18 @@ def test_the_drawing_has_a_cell_for_every_derivable_span_and_a_dot_for_every_oth
     kinds = [each.get("class", "").split()[:1] for each in tree.iter()]
     assert kinds.count(["cell"]) == len(cells)
     assert kinds.count(["nothing"]) == 10 - len(cells)
-    assert [each.text for each in tree.iter() if each.get("class") == "word"] == list(tokens)
-    assert f"Chart: the grammar derives {len(cells)} of 10 spans" in chart_picture(tokens, cells)
+    assert [each.text for each in tree.iter() if each.get("class") == "word"] == list(
+        tokens
+    )
+    assert f"Chart: the grammar derives {len(cells)} of 10 spans" in chart_picture(
+        tokens, cells
+    )
     assert len(list(tree.iter("tr"))) == len(cells) + 1
 
 
-def test_a_cell_shows_its_probability_or_where_it_has_none_its_score(parser: Parser) -> None:
+def test_a_cell_shows_its_probability_or_where_it_has_none_its_score(
+    parser: Parser,
+) -> None:
     rule = parser.grammar[0]
     drawn = chart_picture(("walk",), [ChartSpan(Span(0, 1), rule, -1.25, 0.5)])
     assert ">50%</text>" in drawn

@@ -58,10 +58,15 @@ class EvaluateOptions:
 
     paths: Annotated[
         list[Path],
-        argument(PATHS_METAVAR, "A folder that `nqg train` wrote, and examples to try it on."),
+        argument(
+            PATHS_METAVAR, "A folder that `nqg train` wrote, and examples to try it on."
+        ),
     ]
     metric: Annotated[
-        str, option("--metric", "NAME", "What counts as correct: exact, spider or denotation.")
+        str,
+        option(
+            "--metric", "NAME", "What counts as correct: exact, spider or denotation."
+        ),
     ] = "exact"
     database: DatabasePlace = None
     no_spell_correction: NoSpellCorrection = False
@@ -87,7 +92,10 @@ class EvaluateOptions:
         ),
     ] = None
     breakdown: Annotated[
-        bool, option("--breakdown", "", "Explain why predictions are wrong or missing.", DETAILS)
+        bool,
+        option(
+            "--breakdown", "", "Explain why predictions are wrong or missing.", DETAILS
+        ),
     ] = False
     data: Annotated[
         Path | None,
@@ -131,10 +139,10 @@ def evaluate(options: EvaluateOptions) -> None:
     examples = required_examples(test)
     system, parser = _system(model, options)
     if options.breakdown and options.data is None and system is not parser:
-        reason = (
-            "errors of a system without a grammar are explained by what its training data lacked"
+        reason = "errors of a system without a grammar are explained by what its training data lacked"
+        raise typer.BadParameter(
+            f"{reason}; name the training examples", param_hint="--data"
         )
-        raise typer.BadParameter(f"{reason}; name the training examples", param_hint="--data")
     database = None
     if options.database:
         open_database = load_extension("nqg.sql.database:Database").open
@@ -143,7 +151,9 @@ def evaluate(options: EvaluateOptions) -> None:
 
     # Ask the system, and judge what it answers.
     answers = system.answers(example.source for example in examples)
-    evaluation = Evaluation(judge, examples, list(tracked(answers, "answering", len(examples))))
+    evaluation = Evaluation(
+        judge, examples, list(tracked(answers, "answering", len(examples)))
+    )
     values = {"metric": options.metric, **evaluation.to_dict()}
     texts = _score_texts(evaluation)
     if database:
@@ -154,8 +164,14 @@ def evaluate(options: EvaluateOptions) -> None:
     causes = None
     if options.breakdown:
         train = read_examples(options.data) if options.data else []
-        explain = partial(breakdown, examples, evaluation.answers, train=train, judge=judge)
-        causes = explain(grammar=parser.grammar, text=parser.model.text) if parser else explain()
+        explain = partial(
+            breakdown, examples, evaluation.answers, train=train, judge=judge
+        )
+        causes = (
+            explain(grammar=parser.grammar, text=parser.model.text)
+            if parser
+            else explain()
+        )
         values |= _causes_to_dict(causes)
         texts += _cause_texts(causes)
     print_results(values, *texts)
@@ -196,7 +212,9 @@ def _system(model: Path, options: EvaluateOptions) -> tuple[System, Parser | Non
     first: System
     if fallback:
         first = scored or Parser.load(model, device).with_options(decoding)
-        system = Hybrid(first, fallback, asks_both=True, fallback_name=fallback.path.name)
+        system = Hybrid(
+            first, fallback, asks_both=True, fallback_name=fallback.path.name
+        )
     else:
         loaded = load(model, device)
         first = loaded.parser if isinstance(loaded, Hybrid) else loaded
@@ -209,12 +227,16 @@ def _system(model: Path, options: EvaluateOptions) -> tuple[System, Parser | Non
     return system, parser if isinstance(parser, Parser) else None
 
 
-def _write_predictions(path: Path, evaluation: Evaluation, causes: Breakdown | None) -> None:
+def _write_predictions(
+    path: Path, evaluation: Evaluation, causes: Breakdown | None
+) -> None:
     """Write a line of JSON for every prediction; errors have their causes, where they are known."""
     # Examples may be equal, so that findings belong to objects.
     findings = {}
     if causes:
-        findings = {id(finding.example): finding.to_dict() for finding in causes.findings}
+        findings = {
+            id(finding.example): finding.to_dict() for finding in causes.findings
+        }
     lines = []
     for example, values in zip(evaluation.examples, evaluation.lines()):
         line = json.dumps(values | findings.get(id(example), {}), ensure_ascii=False)
@@ -239,15 +261,23 @@ def _score_texts(evaluation: Evaluation) -> list[Any]:
     if evaluation.gain:
         points = f"{evaluation.gain} points of accuracy"
         texts.append(f"\ntogether they are above the second alone by {points}")
+    # Only answers that state a confidence fill bins; without them, leave the table out.
     bins = evaluation.reliability()
     if bins:
         table = new_table("confidence", "answers", "right")
         for row in bins:
-            table.add_row(percent(row.confidence), f"{row.answers:,}", percent(row.precision))
+            table.add_row(
+                percent(row.confidence), f"{row.answers:,}", percent(row.precision)
+            )
+        # Bins of equal width may be nearly empty, so both kinds of bins are reported.
         error = expected_calibration_error(bins)
         adaptive = expected_calibration_error(evaluation.reliability(adaptive=True))
         with_equal_bins = f"with bins of equal size {adaptive:.3f}"
-        texts += ["", table, f"expected calibration error {error:.3f}, {with_equal_bins}"]
+        texts += [
+            "",
+            table,
+            f"expected calibration error {error:.3f}, {with_equal_bins}",
+        ]
     if evaluation.report:
         for header, rows in evaluation.report.tables():
             table = new_table(*header)
@@ -266,6 +296,7 @@ def _cause_texts(causes: Breakdown) -> list[Any]:
         counts = f"{row.errors:,}", percent(row.share), f"{row.holds:,}"
         table.add_row(row.by, row.cause, *counts, example)
     texts: list[Any] = ["", table]
+    # The gaps that most sentences have come first, so the first few are enough.
     lacks = [f"{item} ({sentences:,})" for item, sentences in causes.lacks().items()]
     if lacks:
         needed = ", ".join(lacks[:LACKS_SHOWN])
@@ -277,5 +308,7 @@ def _causes_to_dict(causes: Breakdown) -> dict[str, Any]:
     rows = []
     for row in causes.table():
         cause = row.cause.name.lower()
-        rows.append({"by": row.by, "cause": cause, "errors": row.errors, "holds_for": row.holds})
+        rows.append(
+            {"by": row.by, "cause": cause, "errors": row.errors, "holds_for": row.holds}
+        )
     return {"asked": causes.asked, "causes": rows, "lacks": causes.lacks()}

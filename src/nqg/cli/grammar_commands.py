@@ -14,7 +14,15 @@ from rich.table import Table
 
 from nqg.cli import terminal
 from nqg.cli.options import Model, TrainFile, argument, changes_option, option
-from nqg.cli.terminal import detail, err, new_table, out, output, print_results, report_written
+from nqg.cli.terminal import (
+    detail,
+    err,
+    new_table,
+    out,
+    output,
+    print_results,
+    report_written,
+)
 from nqg.data.example import Example, distinct_pairs
 from nqg.data.example_files import format_of, required_examples, write_examples
 from nqg.errors import FAILED, NqgError, Place
@@ -47,7 +55,10 @@ SHOWN_POSITIONS = 3
 
 GrammarOrModel = Annotated[
     Path,
-    argument("GRAMMAR|MODEL", "A file of rules, plain or .gz, or a folder that `nqg train` wrote."),
+    argument(
+        "GRAMMAR|MODEL",
+        "A file of rules, plain or .gz, or a folder that `nqg train` wrote.",
+    ),
 ]
 
 
@@ -58,7 +69,9 @@ def _read_grammar(source: Path) -> Grammar:
     inner = sorted(source.glob("*/grammar.txt"))
     if inner and not (source / "grammar.txt").exists():
         advice = f"did you mean {inner[0].parent}?"
-        raise NqgError(f"{source} is not a model folder: it has no grammar.txt; {advice}")
+        raise NqgError(
+            f"{source} is not a model folder: it has no grammar.txt; {advice}"
+        )
     return Grammar.read(source / "grammar.txt", ANY_ARITY)
 
 
@@ -75,7 +88,10 @@ def show_grammar(
         option("--data", "FILE", "Examples to derive: .tsv or .jsonl, plain or .gz."),
     ] = None,
     top: Annotated[
-        int, option("--top", "N", "How many of the longest and most used rules to list.", min=0)
+        int,
+        option(
+            "--top", "N", "How many of the longest and most used rules to list.", min=0
+        ),
     ] = 5,
 ) -> None:
     """Show what a grammar is made of and how well it fits a dataset.
@@ -88,7 +104,9 @@ def show_grammar(
     """
     grammar = _read_grammar(source)
     # A symbol costs what it cost in the search.
-    recorded = settings_in_comments(source / "grammar.txt" if source.is_dir() else source)
+    recorded = settings_in_comments(
+        source / "grammar.txt" if source.is_dir() else source
+    )
     settings = InductionSettings()
     for name in ("terminal_bits", "non_terminal_bits"):
         if isinstance(recorded.get(name), float):
@@ -126,7 +144,8 @@ SampledData = Annotated[
     ),
 ]
 DevData = Annotated[
-    Path | None, option("--dev", "FILE", "Print the perplexity of these other examples.")
+    Path | None,
+    option("--dev", "FILE", "Print the perplexity of these other examples."),
 ]
 LegalPrograms = Annotated[
     str | None,
@@ -188,9 +207,13 @@ def sample(
     drawn = sampler.samples(count, seed)
     pairs = distinct_pairs(observed.with_values(drawn, random.Random(seed)))
     if not pairs:
-        raise NqgError("no pair was found; raise the depth, --set depth=N, or give other --data")
+        raise NqgError(
+            "no pair was found; raise the depth, --set depth=N, or give other --data"
+        )
     if len(pairs) < count:
-        err.print(f"{len(pairs)} pairs instead of {count}: the others are repeated, or too long")
+        err.print(
+            f"{len(pairs)} pairs instead of {count}: the others are repeated, or too long"
+        )
     if output:
         write_examples(output, pairs)
         report_written(output)
@@ -215,7 +238,9 @@ def types(
     data: TrainFile,
     output: Annotated[
         Path | None,
-        option("-o --output", "FILE", "Where to write the grammar.", show_default="stdout"),
+        option(
+            "-o --output", "FILE", "Where to write the grammar.", show_default="stdout"
+        ),
     ] = None,
     coarseness: Annotated[
         str | None,
@@ -284,12 +309,14 @@ def _report_rejections(rejections: Rejections, total: int) -> None:
             "legal_tokens": verdict.legal_tokens,
             "reason": str(verdict),
         }
+    # Print the result first: a script reads it even where the command fails.
     print_results(values, *texts)
     if verdict:
         raise typer.Exit(FAILED)
 
 
 def _types_to_dict(inferred: InferredTypes) -> dict[str, Any]:
+    # The settings name the levels of coarseness, so the output names them too.
     names = {level: name for name, level in COARSENESS.items()}
     types = [
         {
@@ -314,6 +341,7 @@ def _types_table(inferred: InferredTypes) -> Table:
     table = new_table("type", "where it stands", "times", "for example")
     table.columns[2].justify = "right"
     for inferred_type in inferred.types:
+        # The same position may be listed twice; show each one once, in the first order.
         positions = list(dict.fromkeys(inferred_type.positions))
         more = len(positions) - SHOWN_POSITIONS
         if more > 0:
@@ -386,9 +414,12 @@ def _change_rules(
     file: Path | None,
 ) -> None:
     if not rules and not file:
-        raise typer.BadParameter("expected a rule, or a --file with rules", param_hint="RULE…")
+        raise typer.BadParameter(
+            "expected a rule, or a --file with rules", param_hint="RULE…"
+        )
     model = load_model(folder, "cpu")
     places = read_rules(file, model.text) if file else {}
+    # The places let an error in a rule name the line of the file it was read from.
     changed = change(model, [*(rules or []), *places], places)
     save_rules(folder, changed.by_hand)
     _print_rules(changed, changed.by_hand)
@@ -400,6 +431,8 @@ def _print_rules(model: SavedModel, rules: Sequence[Rule]) -> None:
     rows = []
     lines = []
     for written in rules:
+        # The trained rules come first in the grammar, so the number tells them from
+        # others.
         number = grammar.numbers[written]
         signatures = grammar.typing.signatures[number] if grammar.typing else ()
         row = {
@@ -410,7 +443,9 @@ def _print_rules(model: SavedModel, rules: Sequence[Rule]) -> None:
         }
         rows.append(row)
         origins = [key.replace("_", " ") for key in ("by_hand", "trained") if row[key]]
-        lines.append(f"{written}\t{', '.join(origins)}\t{'; '.join(map(str, signatures))}")
+        lines.append(
+            f"{written}\t{', '.join(origins)}\t{'; '.join(map(str, signatures))}"
+        )
     if output.as_json:
         out.print_json(data=rows)
         return

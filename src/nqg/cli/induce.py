@@ -15,7 +15,14 @@ import typer
 
 from nqg.cli import terminal
 from nqg.cli.options import Preset, SettingsFile, TrainFile, changes_option, option
-from nqg.cli.terminal import STOPPED, detail, err, interruptible, print_results, report_written
+from nqg.cli.terminal import (
+    STOPPED,
+    detail,
+    err,
+    interruptible,
+    print_results,
+    report_written,
+)
 from nqg.cli.training_display import TrainingDisplay
 from nqg.data.example_files import required_examples
 from nqg.errors import NqgError, counted
@@ -38,14 +45,20 @@ PREFIX = "induction."
 RulesFile = Annotated[Path, option("-o --output", "FILE", "Where to write the rules.")]
 Changes = Annotated[list[str] | None, changes_option("induction.max_non_terminals=3")]
 SeedRules = Annotated[
-    Path | None, option("--seed-rules", "FILE", "Rules to start with, besides the examples.")
+    Path | None,
+    option("--seed-rules", "FILE", "Rules to start with, besides the examples."),
 ]
 LegalPrograms = Annotated[
     Path | None,
-    option("--target-grammar", "FILE", "Propose only rules for fragments of these legal programs."),
+    option(
+        "--target-grammar",
+        "FILE",
+        "Propose only rules for fragments of these legal programs.",
+    ),
 ]
 StepLog = Annotated[
-    Path | None, option("--log", "FILE", "Write a line of JSON for every step of the search.")
+    Path | None,
+    option("--log", "FILE", "Write a line of JSON for every step of the search."),
 ]
 Budget = Annotated[
     int,
@@ -106,7 +119,9 @@ def induce(
         elif values.has_slots:
             chosen = InductionSettings.for_slots().changed(**fixed)
         else:
-            chosen, is_truncated = choose_settings(examples, fixed, legal, budget, run, stop.is_set)
+            chosen, is_truncated = choose_settings(
+                examples, fixed, legal, budget, run, stop.is_set
+            )
             if stop.is_set():
                 raise KeyboardInterrupt("the trials were stopped")
             if is_truncated:
@@ -119,7 +134,13 @@ def induce(
             seeds += Grammar.read(seed_rules, chosen.max_non_terminals)
         on_step = _log_writer(log, stack) if log else None
         induced = search_grammar(
-            examples, chosen, seeds, legal, run=run, on_step=on_step, is_stopped=stop.is_set
+            examples,
+            chosen,
+            seeds,
+            legal,
+            run=run,
+            on_step=on_step,
+            is_stopped=stop.is_set,
         )
         if values.has_slots:
             rules = relexicalize_rules(induced.grammar, values.text.slots.free_text)
@@ -128,9 +149,7 @@ def induce(
     # Write and report.
     induced.write(output)
     length, steps = induced.length, induced.steps
-    rules_and_examples = (
-        f"{counted(len(induced.grammar), 'rule')} from {counted(len(examples), 'example')}"
-    )
+    rules_and_examples = f"{counted(len(induced.grammar), 'rule')} from {counted(len(examples), 'example')}"
     if not (induced.is_finished or terminal.output.as_json):
         advice = "the grammar is valid, but not yet as small as it can be"
         err.print(f"stopped after step {steps:,}: {advice}")
@@ -146,14 +165,21 @@ def induce(
 
 
 def _check_output(path: Path, data: Path, log: Path | None) -> None:
+    # Compare resolved paths: the same file may be written in several ways.
     examples, log_file = data.resolve(), log and log.resolve()
     if path.resolve() in (examples, log_file):
         advice = "choose another with -o"
-        raise NqgError(f"{path}: the grammar would overwrite a file that is in use; {advice}")
+        raise NqgError(
+            f"{path}: the grammar would overwrite a file that is in use; {advice}"
+        )
     if log_file == examples:
-        raise NqgError(f"{log}: the log would overwrite the examples; choose another with --log")
+        raise NqgError(
+            f"{log}: the log would overwrite the examples; choose another with --log"
+        )
     if path.is_dir():
-        raise NqgError(f"{path}: expected a file to write the grammar to, found a folder")
+        raise NqgError(
+            f"{path}: expected a file to write the grammar to, found a folder"
+        )
     if not path.parent.is_dir():
         raise NqgError(f"{path}: the folder {path.parent} does not exist")
 

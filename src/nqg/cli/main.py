@@ -24,8 +24,84 @@ from nqg.extensions import load_extension
 WIDEST = 100
 # Options that may also stand behind the command.
 ANYWHERE = ("-q", "--quiet", "-v", "--verbose", "--json")
-EPILOG = "--json prints results as JSON, -q no notes, -v more of them; see `nqg --help`."
+EPILOG = (
+    "--json prints results as JSON, -q no notes, -v more of them; see `nqg --help`."
+)
 NO_JSON = ("demo", "plot", "sample", "serve")
+
+# Old names are refused with the new ones.
+RENAMED_COMMANDS = {
+    "audit": "check-split",
+    "check": "check-data",
+    "verify": "check-model",
+    "inspect": "show-grammar",
+}
+RENAMED_OPTIONS = {
+    "--balanced": "--set induction.balanced=VALUE",
+    "--bare-targets": "--set induction.bare_targets=VALUE",
+    "--batch-size": "--set training.batch_size=VALUE",
+    "--casing": "--set text.casing=VALUE",
+    "--clip": "--set training.clip=VALUE",
+    "--data-weight": "--set induction.data_weight=VALUE",
+    "--dataset": "--data",
+    "--depth": "--set depth=VALUE",
+    "--errors": "--write-predictions, with --breakdown",
+    "--evaluate-every": "--set training.evaluate_every=VALUE",
+    "--exact": "--no-spell-correction",
+    "--examples": "--data",
+    "--explore": "--set explore=VALUE",
+    "--factoring": "--set induction.factoring=VALUE",
+    "--fitted": "--set induction.fitted=VALUE",
+    "--folds": "--set confidence.folds=VALUE",
+    "--frame": "--set induction.frame=VALUE",
+    "--held-out": "--dev",
+    "--hold-out": "--set confidence.hold_out=VALUE",
+    "--identity-rules": "--set induction.identity_rules=VALUE",
+    "--keep-going": "--set types.skip_illegal=true",
+    "--learned": "--set training.learned=VALUE",
+    "--learning-rate": "--set training.learning_rate=VALUE",
+    "--least-confidence": "--min-confidence",
+    "--least-precision": "--set confidence.min_precision=P",
+    "--lexical": "--set induction.lexical=VALUE",
+    "--like": "--preset",
+    "--markdown": "-o FILE.md",
+    "--max-atom-divergence": "--set max_atom_divergence=VALUE",
+    "--method": "--set method=VALUE",
+    "--minimum-gain": "--set induction.minimum_gain=VALUE",
+    "--mirror": "the variable NQG_DATA_MIRROR",
+    "--moves": "--set moves=VALUE",
+    "--name": "--allowed-host",
+    "--non-terminal-bits": "--set induction.non_terminal_bits=VALUE",
+    "--number": "--count",
+    "--patience": "--set training.patience=VALUE",
+    "--per-target": "--set per_target=VALUE",
+    "--plot": "`nqg plot FILE -o PICTURE`",
+    "--precision": "--set training.precision=VALUE",
+    "--predictions": "--write-predictions",
+    "--predictions-from": "--score",
+    "--programs": "--set text.programs=VALUE",
+    "--pruning": "--set induction.pruning=VALUE",
+    "--repeated-targets": "--set induction.repeated_targets=VALUE",
+    "--restarts": "--set restarts=VALUE",
+    "--returning": "--set induction.returning=VALUE",
+    "--sample": "--set induction.sample=VALUE",
+    "--save-every": "--set run.save_every=VALUE",
+    "--seconds": "--set seconds=VALUE",
+    "--sentences": "--set text.sentences=VALUE",
+    "--seq2seq-batch-size": "--set fine_tuning.batch_size=N",
+    "--seq2seq-steps": "--set fine_tuning.steps=N",
+    "--shortest": "--set induction.shortest=VALUE",
+    "--smoothing": "--set smoothing=VALUE",
+    "--stages": "--set induction.stages=VALUE",
+    "--terminal-bits": "--set induction.terminal_bits=VALUE",
+    "--today": "--set text.today=VALUE",
+    "--tolerance": "--set tolerance=VALUE",
+    "--trace": "--log",
+    "--train": "--data",
+    "--untyped": "--set model.typed=false of `nqg train`",
+    "--warm-up": "--set training.warm_up=VALUE",
+    "--weight-decay": "--set training.weight_decay=VALUE",
+}
 
 # Every command with its module, its panel and the first line of its help, so that the list of
 # commands imports none of them. The module has a function or a Typer app of the command's name, in
@@ -61,7 +137,11 @@ COMMANDS = {
         "Data",
         "Check training data: faults with their lines, and what to expect of it.",
     ),
-    "induce": ("induce", "Learn", "Learn the smallest grammar that explains pairs of strings."),
+    "induce": (
+        "induce",
+        "Learn",
+        "Learn the smallest grammar that explains pairs of strings.",
+    ),
     "types": (
         "grammar_commands",
         "Learn",
@@ -72,7 +152,11 @@ COMMANDS = {
         "Learn",
         "Show what a grammar is made of and how well it fits a dataset.",
     ),
-    "sample": ("grammar_commands", "Learn", "Draw pairs of sentences and programs from a grammar."),
+    "sample": (
+        "grammar_commands",
+        "Learn",
+        "Draw pairs of sentences and programs from a grammar.",
+    ),
     "train": (
         "train",
         "Learn",
@@ -155,17 +239,37 @@ class LazyCommands(TyperGroup):
         return super().parse_args(ctx, hoisted(args))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[0] in RENAMED_COMMANDS:
+            ctx.fail(f"`nqg {args[0]}` is now `nqg {RENAMED_COMMANDS[args[0]]}`")
         name, listed, rest = super().resolve_command(ctx, args)
         # A shell may complete a name that is not whole yet.
         if listed is None:
             return name, listed, rest
         if ctx.params.get("as_json") and args[0] in NO_JSON:
             ctx.fail(f"`nqg {args[0]}` has no results to print as JSON; omit --json")
-        return name, load_command(args[0]), rest
+        command = load_command(args[0])
+        known_options = options_of(command)
+        for word in rest:
+            if word == "--":
+                break
+            old_name = word.partition("=")[0]
+            if old_name in RENAMED_OPTIONS and old_name not in known_options:
+                ctx.fail(f"{old_name} is now {RENAMED_OPTIONS[old_name]}")
+        return name, command, rest
 
     def invoke(self, ctx: Any) -> Any:
         with interruptible():
             return super().invoke(ctx)
+
+
+def options_of(command: Any) -> set[str]:
+    """The options of a command, or of all commands of a group."""
+    options: set[str] = set()
+    for parameter in command.params:
+        options.update(parameter.opts, parameter.secondary_opts)
+    for member in getattr(command, "commands", {}).values():
+        options |= options_of(member)
+    return options
 
 
 app = typer.Typer(
@@ -194,14 +298,22 @@ Verbose = Annotated[
 ]
 Version = Annotated[
     bool,
-    option("--version", "", "Print the version and exit.", callback=print_version, is_eager=True),
+    option(
+        "--version",
+        "",
+        "Print the version and exit.",
+        callback=print_version,
+        is_eager=True,
+    ),
 ]
 
 
 @app.callback()
 def root(
     context: typer.Context,
-    quiet: Annotated[bool, option("-q --quiet", "", "Print only results and errors.")] = False,
+    quiet: Annotated[
+        bool, option("-q --quiet", "", "Print only results and errors.")
+    ] = False,
     verbose: Verbose = False,
     as_json: Annotated[bool, option("--json", "", "Print results as JSON.")] = False,
     version: Version = False,
@@ -220,7 +332,9 @@ def root(
     output.as_json = as_json
     started = time.monotonic()
     context.call_on_close(
-        lambda: detail(f"{context.invoked_subcommand} took {time.monotonic() - started:.1f} s")
+        lambda: detail(
+            f"{context.invoked_subcommand} took {time.monotonic() - started:.1f} s"
+        )
     )
 
 

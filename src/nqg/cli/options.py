@@ -30,9 +30,13 @@ if TYPE_CHECKING:
 Options = TypeVar("Options", bound="DataclassInstance")
 
 
-def option(flags: str, metavar: str, text: str, panel: str | None = None, **more: Any) -> Any:
+def option(
+    flags: str, metavar: str, text: str, panel: str | None = None, **more: Any
+) -> Any:
     """An option of Typer's; `flags` are separated by spaces, and a switch has no metavar."""
-    return typer.Option(*flags.split(), metavar=metavar, help=text, rich_help_panel=panel, **more)
+    return typer.Option(
+        *flags.split(), metavar=metavar, help=text, rich_help_panel=panel, **more
+    )
 
 
 def argument(metavar: str, text: str, default: bool | str = False) -> Any:
@@ -48,17 +52,29 @@ def changes_option(example: str, panel: str | None = None) -> Any:
 
 # Options and arguments of several commands.
 Model = Annotated[Path, argument("MODEL", "A folder that `nqg train` wrote.")]
-TrainFile = Annotated[Path, argument("TRAIN", "Examples: a .tsv or .jsonl file, plain or .gz.")]
+TrainFile = Annotated[
+    Path, argument("TRAIN", "Examples: a .tsv or .jsonl file, plain or .gz.")
+]
 SettingsFile = Annotated[
-    Path | None, option("--settings", "FILE", "Read settings from this TOML file; see `nqg init`.")
+    Path | None,
+    option("--settings", "FILE", "Read settings from this TOML file; see `nqg init`."),
 ]
 Preset = Annotated[
     str | None,
-    option("--preset", "NAME", "Use the settings for: geoquery, scan, spider-ssp, spider-xsp."),
+    option(
+        "--preset",
+        "NAME",
+        "Use the settings for: geoquery, scan, spider-ssp, spider-xsp.",
+    ),
 ]
 Device = Annotated[
     str | None,
-    option("--device", "cpu|cuda", "Where to compute.", show_default="cuda if there is a GPU"),
+    option(
+        "--device",
+        "cpu|cuda",
+        "Where to compute.",
+        show_default="cuda if there is a GPU",
+    ),
 ]
 DatabasePlace = Annotated[
     str | None,
@@ -83,7 +99,9 @@ MinConfidence = Annotated[
 NoSpellCorrection = Annotated[
     bool,
     option(
-        "--no-spell-correction", "", "Do not correct typos: abstain at words that no rule knows."
+        "--no-spell-correction",
+        "",
+        "Do not correct typos: abstain at words that no rule knows.",
     ),
 ]
 Today = Annotated[
@@ -149,7 +167,9 @@ def command(
     signature = inspect.signature(kind)
     parameters = []
     for field in fields(kind):
-        parameter = signature.parameters[field.name].replace(annotation=hints[field.name])
+        parameter = signature.parameters[field.name].replace(
+            annotation=hints[field.name]
+        )
         if field.default_factory is not MISSING:
             parameter = parameter.replace(default=field.default_factory())
         parameters.append(parameter)

@@ -63,7 +63,8 @@ class ParseOptions:
         ),
     ] = None
     explain: Annotated[
-        bool, option("--explain", "", "Draw the derivation: spans, scores, rules, yields.")
+        bool,
+        option("--explain", "", "Draw the derivation: spans, scores, rules, yields."),
     ] = False
     readings: Annotated[
         int, option("--readings", "K", "Also show the K most probable programs.", min=0)
@@ -73,11 +74,16 @@ class ParseOptions:
     today: Today = None
     database: DatabasePlace = None
     execute: Annotated[
-        bool, option("--execute", "", "Show the rows that queries give; needs --database.")
+        bool,
+        option("--execute", "", "Show the rows that queries give; needs --database."),
     ] = False
     log: Annotated[
         Path | None,
-        option("--log", "FILE", "Add sentences and answers to this file: see `nqg suggest`."),
+        option(
+            "--log",
+            "FILE",
+            "Add sentences and answers to this file: see `nqg suggest`.",
+        ),
     ] = None
     engine: ParallelEngine = "local"
     workers: WorkerCount = None
@@ -132,7 +138,9 @@ def parse(options: ParseOptions) -> None:
     options = replace(options, model=options.model.resolve(), device=device)
     if options.database and not is_url(options.database):
         options = replace(options, database=str(Path(options.database).resolve()))
-    load_model = partial(answering, options, as_json=output.as_json, is_single=is_single)
+    load_model = partial(
+        answering, options, as_json=output.as_json, is_single=is_single
+    )
     for texts in engine.map(load_model, chunks):
         for text in texts:
             print(text)
@@ -160,7 +168,9 @@ def names_file(text: str) -> bool:
 
 def from_file(path: Path) -> Iterator[Sentence]:
     if path.name.removesuffix(".gz").endswith(EXAMPLES):
-        return (Sentence(example.source, example.id) for example in streamed_examples(path))
+        return (
+            Sentence(example.source, example.id) for example in streamed_examples(path)
+        )
     return (Sentence(line) for _, line in numbered_lines(path))
 
 
@@ -213,9 +223,11 @@ def answering(
         least_confidence=options.min_confidence,
         today=options.today and options.today.date(),
     )
+    # The model is loaded once; the inner functions serve any number of chunks.
     loaded = load(options.model, options.device).with_options(decoding)
     is_hybrid = isinstance(loaded, Hybrid)
     system: System = loaded
+    # The modules for SQL are optional, so they are loaded only where they are needed.
     if options.database:
         database = load_extension("nqg.sql.database:Database").open(options.database)
         system = load_extension("nqg.sql.execution:Executed")(loaded, database)
@@ -224,6 +236,8 @@ def answering(
         answers = system.answers(sentence.text for sentence in chunk)
         printed = []
         for answer, sentence in zip(map(explained, answers), chunk):
+            # With a database every query is run, to refuse those that fail; rows are
+            # optional.
             if not options.execute:
                 answer = replace(answer, rows=None)
             if options.log:
@@ -279,6 +293,7 @@ def _to_dict(answer: Answer, options: ParseOptions) -> dict[str, Any]:
         "confidence": answer.confidence,
         "probability": best.probability if best else probability,
     }
+    # Leave out the keys that have nothing to say about this answer.
     if answer.reason:
         values["reason"] = answer.reason
     if answer.corrections:
@@ -300,6 +315,7 @@ def _to_dict(answer: Answer, options: ParseOptions) -> dict[str, Any]:
 def _applications(reading: Reading) -> Iterator[dict[str, Any]]:
     """The rules that a derivation applies, parents first."""
     derivation = reading.derivation
+    # All five are in the order of the derivation, so they must have one length.
     for yielded, hyperedge, depth, score, marginal in zip(
         target_spans(derivation),
         derivation.hyperedges,

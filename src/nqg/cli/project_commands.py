@@ -49,7 +49,9 @@ from nqg.pipeline.train import train as train_system
 from nqg.preprocessing.training_text import fit_text, tokenized
 from nqg.run_config import DataFingerprint
 
-FEW_DERIVABLE = "show each construction two or three times, with different words: docs/your-data.md"
+FEW_DERIVABLE = (
+    "show each construction two or three times, with different words: docs/your-data.md"
+)
 DEMO_SENTENCE = "walk twice after jump around left thrice"
 NEXT = """
 What next?
@@ -93,7 +95,9 @@ def demo() -> None:
     _say(NEXT.rstrip())
 
 
-def lesson(train: Sequence[Example], test: Sequence[Example], training: TrainingSettings) -> None:
+def lesson(
+    train: Sequence[Example], test: Sequence[Example], training: TrainingSettings
+) -> None:
     """Induce a grammar from some commands of SCAN, train a parser with it, and try it on others."""
     _say(
         f"SCAN, length split: {len(train):,} commands to learn from, "
@@ -117,8 +121,12 @@ def lesson(train: Sequence[Example], test: Sequence[Example], training: Training
         confidence=ConfidenceSettings(folds=0),
     )
     with TrainingDisplay() as display:
-        parser = train_system(train, settings=settings, grammar=induced.grammar, listener=display)
-    _say(f"\nA parser learned in {training.steps} steps which of their derivations to prefer.")
+        parser = train_system(
+            train, settings=settings, grammar=induced.grammar, listener=display
+        )
+    _say(
+        f"\nA parser learned in {training.steps} steps which of their derivations to prefer."
+    )
     # Try it on longer commands.
     answers = parser.answers(example.source for example in test)
     scores = score(
@@ -141,6 +149,7 @@ def _search_table(records: Sequence[StepRecord]) -> Table:
     for column in table.columns[:3]:
         column.justify = "right"
     for record in records:
+        # A search may have very many steps, so most of them are left out.
         is_power_of_two = record.step & (record.step - 1) == 0
         if not is_power_of_two and record is not records[-1]:
             continue
@@ -162,7 +171,9 @@ def _arrowed(rule: str) -> str:
     return rule.replace(" ### ", " → ")
 
 
-def init(folder: Annotated[Path, argument("FOLDER", "A new folder, or an empty one.")]) -> None:
+def init(
+    folder: Annotated[Path, argument("FOLDER", "A new folder, or an empty one.")],
+) -> None:
     """Create a starter project: example pairs, settings, next commands.
 
     Example: nqg init mine
@@ -198,7 +209,10 @@ def check_data(
     folds: Annotated[
         int,
         option(
-            "--folds", "K", "Hold out a K-th each time, and derive it; 0: leave that out.", min=0
+            "--folds",
+            "K",
+            "Hold out a K-th each time, and derive it; 0: leave that out.",
+            min=0,
         ),
     ] = 4,
 ) -> None:
@@ -256,7 +270,9 @@ def check_data(
 
 LogFile = Annotated[
     Path,
-    argument("LOG", "Sentences: a line each, or what --log of nqg parse and serve wrote."),
+    argument(
+        "LOG", "Sentences: a line each, or what --log of nqg parse and serve wrote."
+    ),
 ]
 KnownExamples = Annotated[
     Path | None,
@@ -279,7 +295,9 @@ PairsFile = Annotated[
 def suggest(
     model: Model,
     log: LogFile,
-    count: Annotated[int, option("-n --count", "N", "How many sentences to suggest.", min=1)] = 20,
+    count: Annotated[
+        int, option("-n --count", "N", "How many sentences to suggest.", min=1)
+    ] = 20,
     data: KnownExamples = None,
     output: PairsFile = None,
     device: Device = None,
@@ -298,7 +316,9 @@ def suggest(
     loaded = load_with_grammar(model, checked_device(device))
     parser = loaded.parser if isinstance(loaded, Hybrid) else loaded
     if not isinstance(parser, Parser):
-        raise NqgError(f"{model}: expected a model with a grammar, whose gaps sentences could fill")
+        raise NqgError(
+            f"{model}: expected a model with a grammar, whose gaps sentences could fill"
+        )
     # Rows are for programs, texts for people, pairs for the training file.
     rows, texts, pairs = [], [], []
     for number, suggestion in enumerate(suggested(parser, log, data, count), start=1):
@@ -326,7 +346,8 @@ def suggest(
 def check_model(
     model: Model,
     digest: Annotated[
-        str | None, option("--digest", "SHA256", "Fail unless this is the model's digest.")
+        str | None,
+        option("--digest", "SHA256", "Fail unless this is the model's digest."),
     ] = None,
 ) -> None:
     """Check that a model folder is whole, and print what it promises and its digest.
@@ -337,9 +358,12 @@ def check_model(
     score a sentence. The digest covers all files that are read; publish it beside
     the model, and compare it with --digest, here or with `nqg serve`.
     """
+    # Compare the digest before the model is loaded, so that a wrong one is never used.
     check_digest(model, digest)
     promises = _promises(load(model, "cpu")) | {"digest": folder_digest(model)}
-    lines = [f"{model} is whole: its files are those that were saved, and it scores a sentence"]
+    lines = [
+        f"{model} is whole: its files are those that were saved, and it scores a sentence"
+    ]
     for name, value in promises.items():
         lines.append(f"{name:12} {'not recorded' if value is None else value}")
     print_results(promises, *lines)
@@ -357,7 +381,9 @@ def _promises(loaded: Parser | Hybrid | TokenSystem) -> dict[str, Any]:
     ]
     calibrated = None
     if calibrator:
-        calibrated = f"on {calibrator.trials:,} answers, {calibrator.right:,} of them right"
+        calibrated = (
+            f"on {calibrator.trials:,} answers, {calibrator.right:,} of them right"
+        )
     return {
         "rules": len(parser.grammar),
         "by hand": len(parser.model.by_hand),

@@ -70,13 +70,21 @@ Blank = Annotated[
 ]
 
 
-Method = Annotated[SplitMethod, argument("METHOD", "random, length, template or tmcd.", True)]
-DataFile = Annotated[Path, argument("DATA", "Examples: a .tsv or .jsonl file, plain or .gz.", True)]
+Method = Annotated[
+    SplitMethod, argument("METHOD", "random, length, template or tmcd.", True)
+]
+DataFile = Annotated[
+    Path, argument("DATA", "Examples: a .tsv or .jsonl file, plain or .gz.", True)
+]
 OutputFolder = Annotated[
     Path | None,
-    option("-o --output", "FOLDER", "Where to write.", show_default="DATA-METHOD, here"),
+    option(
+        "-o --output", "FOLDER", "Where to write.", show_default="DATA-METHOD, here"
+    ),
 ]
-Seed = Annotated[int | None, option("--seed", "S", "Seed of the random numbers.", show_default="0")]
+Seed = Annotated[
+    int | None, option("--seed", "S", "Seed of the random numbers.", show_default="0")
+]
 TrainSize = Annotated[
     str | None,
     option(
@@ -97,7 +105,9 @@ TestSize = Annotated[
         show_default="0.25",
     ),
 ]
-DevSize = Annotated[str, option("--dev-size", "N", "Examples in dev, or their share.", SIZES_PANEL)]
+DevSize = Annotated[
+    str, option("--dev-size", "N", "Examples in dev, or their share.", SIZES_PANEL)
+]
 LengthSide = Annotated[
     Side | None,
     option(
@@ -179,7 +189,10 @@ def split(
             settings=changed_settings(settings, changes or []),
             progress=progress,
         )
-    source = {"data": data.name, "data_sha256": Dataset(data.name, examples).fingerprint}
+    source = {
+        "data": data.name,
+        "data_sha256": Dataset(data.name, examples).fingerprint,
+    }
     divided = replace(divided, made_by={**divided.made_by, **source})
 
     # Write the files in the format of the data.
@@ -192,7 +205,9 @@ def split(
         del subsets["dev"]
     files = {name: folder / f"{name}{extension}" for name in subsets}
     if data.resolve() in (path.resolve() for path in files.values()):
-        raise NqgError(f"{data}: a part would overwrite the data; choose another folder with -o")
+        raise NqgError(
+            f"{data}: a part would overwrite the data; choose another folder with -o"
+        )
     make_folder(folder)
     for name, path in files.items():
         write_examples(path, subsets[name])
@@ -204,7 +219,9 @@ def split(
     if reached is not None:
         text += f"; compound divergence {reached:.4f}"
     written = list(map(str, files.values()))
-    print_results({"sizes": sizes, "made_by": dict(divided.made_by), "files": written}, text)
+    print_results(
+        {"sizes": sizes, "made_by": dict(divided.made_by), "files": written}, text
+    )
     report_written(folder / "split.json", *files.values())
 
 
@@ -231,8 +248,12 @@ def _with_tokenized_programs(examples: Sequence[Example]) -> Sequence[Example]:
 
 
 def check_split(
-    files: Annotated[list[Path] | None, argument(PARTS, "The examples of each part.")] = None,
-    data: Annotated[Path | None, option("--data", "FILE", "All examples, for --split.")] = None,
+    files: Annotated[
+        list[Path] | None, argument(PARTS, "The examples of each part.")
+    ] = None,
+    data: Annotated[
+        Path | None, option("--data", "FILE", "All examples, for --split.")
+    ] = None,
     split_files: Annotated[
         list[Path] | None,
         option("--split", "FILE", "A split file of --data; may be repeated."),
@@ -254,7 +275,9 @@ def check_split(
         examples, splits = _split_of_files(files or [])
     else:
         if files:
-            reason = "give the files of the parts, or a dataset and its splits, not both"
+            reason = (
+                "give the files of the parts, or a dataset and its splits, not both"
+            )
             raise typer.BadParameter(reason)
         if not split_files:
             reason = "give at least one split file of the dataset"
@@ -263,17 +286,26 @@ def check_split(
         # A split is named after its file, or its folder if `nqg split` wrote it.
         names = []
         for path in split_files:
-            name = path.resolve().parent.name if path.name == "split.json" else path.stem
+            name = (
+                path.resolve().parent.name if path.name == "split.json" else path.stem
+            )
             names.append(name)
         if len(set(names)) < len(names):
             names = [str(path.with_suffix("")) for path in split_files]
-        splits = {name: read_split(path, len(examples)) for name, path in zip(names, split_files)}
-    examples = list(tokenized(examples, fit_text(examples, TextSettings(slots="given"))))
+        splits = {
+            name: read_split(path, len(examples))
+            for name, path in zip(names, split_files)
+        }
+    examples = list(
+        tokenized(examples, fit_text(examples, TextSettings(slots="given")))
+    )
     measured = audits(examples, splits, language_of(examples, language, blank))
     print_results([audit.to_dict() for audit in measured], audit_text(measured))
 
 
-def _split_of_files(files: Sequence[Path]) -> tuple[Sequence[Example], dict[str, Split]]:
+def _split_of_files(
+    files: Sequence[Path],
+) -> tuple[Sequence[Example], dict[str, Split]]:
     """The examples of all files, and the split that the files are."""
     if len(files) not in (2, 3):
         reason = "give the files of train and test, or --data and --split"
@@ -284,5 +316,7 @@ def _split_of_files(files: Sequence[Path]) -> tuple[Sequence[Example], dict[str,
     examples = [*train, *dev, *test]
     positions = tuple(range(len(examples)))
     dev_start, test_start = len(train), len(train) + len(dev)
-    divided = Split(positions[:dev_start], positions[test_start:], positions[dev_start:test_start])
+    divided = Split(
+        positions[:dev_start], positions[test_start:], positions[dev_start:test_start]
+    )
     return examples, {f"{files[0].stem} / {files[1].stem}": divided}

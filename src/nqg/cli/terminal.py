@@ -94,7 +94,9 @@ def make_folder(folder: Path) -> None:
 
 def tracked(items: Iterable[T], what: str, total: int | None = None) -> Iterable[T]:
     """`items`, with a bar while they are consumed if stderr is a terminal."""
-    return track(items, what, total, console=err, disable=not err.is_terminal, transient=True)
+    return track(
+        items, what, total, console=err, disable=not err.is_terminal, transient=True
+    )
 
 
 @contextmanager
@@ -113,7 +115,13 @@ def progress_bar() -> Iterator[Progress]:
         bar = bars.add_task("preparing", total=None)
 
         def draw(what: str, done: int, total: int | None) -> None:
-            bars.update(bar, description=what, completed=done, total=total, refresh=done == total)
+            bars.update(
+                bar,
+                description=what,
+                completed=done,
+                total=total,
+                refresh=done == total,
+            )
 
         yield draw
 
@@ -121,7 +129,9 @@ def progress_bar() -> Iterator[Progress]:
 def checked_device(name: str | None) -> str | None:
     """The device that the user named, which must exist."""
     if name not in (None, "cpu", "cuda"):
-        raise typer.BadParameter(f"'{name}' is neither 'cpu' nor 'cuda'", param_hint="--device")
+        raise typer.BadParameter(
+            f"'{name}' is neither 'cpu' nor 'cuda'", param_hint="--device"
+        )
     if name == "cuda" and not has_gpu():
         raise NqgError("torch finds no GPU; omit --device, or use --device cpu")
     return name

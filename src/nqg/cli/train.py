@@ -22,7 +22,14 @@ from nqg.cli.options import (
     command,
     option,
 )
-from nqg.cli.terminal import checked_device, err, interruptible, out, output, report_written
+from nqg.cli.terminal import (
+    checked_device,
+    err,
+    interruptible,
+    out,
+    output,
+    report_written,
+)
 from nqg.cli.training_display import TrainingDisplay
 from nqg.errors import NqgError, counted
 from nqg.induction.settings import InductionSettings
@@ -62,10 +69,12 @@ SETTINGS = (
 @dataclass(frozen=True)
 class TrainOptions:
     data: TrainFile
-    output: Annotated[Path, option("-o --output", "FOLDER", "Where to write the model.", FILES)]
+    output: Annotated[
+        Path, option("-o --output", "FOLDER", "Where to write the model.", FILES)
+    ]
     settings: SettingsFile = None
-    changes: Annotated[list[str], changes_option("training.learning_rate=3e-4")] = field(
-        default_factory=list
+    changes: Annotated[list[str], changes_option("training.learning_rate=3e-4")] = (
+        field(default_factory=list)
     )
     preset: Preset = None
     dev: Annotated[
@@ -209,7 +218,9 @@ def train(options: TrainOptions) -> None:
     if not is_main_process():
         err.quiet = out.quiet = True
     with (
-        interruptible(f"run the same command again to continue with what is in {folder}"),
+        interruptible(
+            f"run the same command again to continue with what is in {folder}"
+        ),
         TrainingDisplay() as display,
     ):
         system = run_training(
@@ -248,7 +259,9 @@ def _check_output(folder: Path) -> None:
             "choose another with -o"
         )
     if folder.exists() and not folder.is_dir():
-        raise NqgError(f"{folder}: expected a folder to write the model to, found a file")
+        raise NqgError(
+            f"{folder}: expected a folder to write the model to, found a file"
+        )
     if folder.is_dir() and any(folder.iterdir()) and not (folder / "nqg.json").exists():
         raise NqgError(
             f"{folder}: the folder is not empty and not a model folder; choose another with -o"
@@ -262,7 +275,9 @@ def _settings(options: TrainOptions) -> TrainSettings:
     if options.settings:
         settings = TrainSettings.read(options.settings)
     elif options.start_from:
-        settings = recorded_settings(load_model(options.start_from, "cpu"), options.start_from)
+        settings = recorded_settings(
+            load_model(options.start_from, "cpu"), options.start_from
+        )
     if options.preset is not None:
         if options.grammar or options.start_from:
             reason = "is for inducing a grammar, which is given here"
@@ -306,6 +321,7 @@ def _print_report(report: TrainReport, *, is_parser: bool) -> None:
     if report.repeated:
         examples += f" (without {report.repeated:,} repeated)"
     counts = [examples, counted(report.rules, "rule"), counted(report.steps, "step")]
+    # Only a parser has rules, so the count of them is left out for other models.
     if not is_parser:
         del counts[1]
     out.print(f"{', '.join(counts)}, loss {report.loss:.4f} in the last")
@@ -319,9 +335,13 @@ def _print_report(report: TrainReport, *, is_parser: bool) -> None:
     elif report.dev:
         right = f"{report.dev['accuracy']:.1%} right"
         out.print(f"dev examples, best after step {report.best_step:,}: {right}")
+    # None right among very few answers is chance; warn only where it means something.
     if report.held_out:
         out.print(report.confidence)
-        if report.held_out["answers"] >= FEWEST_TO_JUDGE and not report.held_out["right"]:
+        if (
+            report.held_out["answers"] >= FEWEST_TO_JUDGE
+            and not report.held_out["right"]
+        ):
             err.print(NONE_RIGHT)
     if report.gate:
         err.print(report.gate)

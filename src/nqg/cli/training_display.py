@@ -5,7 +5,14 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from nqg.cli.terminal import detail, err, progress_bar
-from nqg.pipeline.events import Event, Level, Notice, StageStarted, TrainReport, WorkDone
+from nqg.pipeline.events import (
+    Event,
+    Level,
+    Notice,
+    StageStarted,
+    TrainReport,
+    WorkDone,
+)
 from nqg.progress import Progress
 
 
@@ -20,6 +27,8 @@ class TrainingDisplay(ExitStack):
     def __call__(self, event: Event) -> None:
         match event:
             case StageStarted():
+                # Every stage has its own bar, which is made when its first work is
+                # done.
                 self.close()
                 self._bar = None
             case Notice(text, Level.DETAIL):

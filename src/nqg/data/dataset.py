@@ -39,7 +39,9 @@ class Split:
     def __post_init__(self) -> None:
         train, test, dev = set(self.train), set(self.test), set(self.dev)
         if shared := (train & test) | (train & dev) | (test & dev):
-            raise FormatError(f"position {min(shared)} stands in more than one part of the split")
+            raise FormatError(
+                f"position {min(shared)} stands in more than one part of the split"
+            )
         if (first := min(train | test | dev, default=0)) < 0:
             raise FormatError(f"position {first} is negative; positions count from 0")
 
@@ -61,7 +63,8 @@ class Split:
         """The examples at the positions of each part, in the order of the split."""
         self.fitting(len(examples))
         train, dev, test = (
-            [examples[at] for at in positions] for positions in (self.train, self.dev, self.test)
+            [examples[at] for at in positions]
+            for positions in (self.train, self.dev, self.test)
         )
         return Parts(train=train, dev=dev, test=test)
 
@@ -79,7 +82,9 @@ class Dataset:
 
     name: str
     examples: Sequence[Example]
-    split_makers: Mapping[str, Callable[[], Split]] = field(default_factory=dict, repr=False)
+    split_makers: Mapping[str, Callable[[], Split]] = field(
+        default_factory=dict, repr=False
+    )
     licence: str = ""
     addresses: tuple[str, ...] = ()
 
@@ -141,7 +146,9 @@ def write_split(path: Path | str, split: Split) -> None:
     try:
         write_text(path, split_text(split))
     except (TypeError, ValueError) as error:
-        raise FormatError(f"made_by cannot be written as JSON: {error}", path) from error
+        raise FormatError(
+            f"made_by cannot be written as JSON: {error}", path
+        ) from error
 
 
 def split_text(split: Split) -> str:
@@ -160,10 +167,17 @@ def split_text(split: Split) -> str:
     """
     made_by = read_value(Provenance, split.made_by, "made_by")
     shown = [f'  "made_by": {json.dumps(made_by, ensure_ascii=False, allow_nan=False)}']
-    for name, positions in {"train": split.train, "dev": split.dev, "test": split.test}.items():
+    # Positions fill their lines, since one to a line makes very long files.
+    for name, positions in {
+        "train": split.train,
+        "dev": split.dev,
+        "test": split.test,
+    }.items():
         if positions:
             lines = textwrap.wrap(", ".join(map(str, positions)), 96)
-            shown.append(f'  "{name}": [\n' + "".join(f"    {line}\n" for line in lines) + "  ]")
+            shown.append(
+                f'  "{name}": [\n' + "".join(f"    {line}\n" for line in lines) + "  ]"
+            )
         elif name != "dev":
             shown.append(f'  "{name}": []')
     return "{\n" + ",\n".join(shown) + "\n}\n"

@@ -32,7 +32,9 @@ def required_examples(path: Path | str) -> list[Example]:
 
 
 def streamed_examples(path: Path | str) -> Iterator[Example]:
-    """The examples of a file one after the other, for files that memory cannot hold; ids are not compared."""
+    """The examples of a file one after the other, for files that memory cannot hold;
+    ids are not compared.
+    """
     form = format_of(Path(path))
     return (form.read(text, place) for place, text in numbered_lines(Path(path)))
 
@@ -44,7 +46,8 @@ def write_examples(path: Path | str, examples: Iterable[Example]) -> None:
     if form is Jsonl:
         _check_ids(examples, path)
     lines = (
-        form.line(example, Place(path, number)) for number, example in enumerate(examples, start=1)
+        form.line(example, Place(path, number))
+        for number, example in enumerate(examples, start=1)
     )
     write_text(path, "".join(f"{line}\n" for line in lines))
 
@@ -72,17 +75,25 @@ def _check_ids(examples: Sequence[Example], path: Path) -> None:
 
 def check_example(example: Example, place: Place) -> Example:
     """`example`, or an error where a string of it could not survive a file."""
-    for name, text in (("source", example.source), ("target", example.target), ("id", example.id)):
+    for name, text in (
+        ("source", example.source),
+        ("target", example.target),
+        ("id", example.id),
+    ):
         if text is None:
             continue
         if not text.strip():
             raise FormatError(f"the {name} is empty", place)
         if found := _NOT_TEXT.search(text):
-            raise FormatError(f"the {name} holds U+{ord(found[0]):04X}, which is not text", place)
+            raise FormatError(
+                f"the {name} holds U+{ord(found[0]):04X}, which is not text", place
+            )
     return example
 
 
-_NOT_TEXT = re.compile("[\0\ud800-\udfff]")  # NUL, and halves of characters that UTF-8 cannot write
+_NOT_TEXT = re.compile(
+    "[\0\ud800-\udfff]"
+)  # NUL, and halves of characters that UTF-8 cannot write
 
 
 class LineFormat(Protocol):
@@ -99,10 +110,14 @@ def tsv_columns(text: str, place: Place, second: str) -> list[str]:
     columns = text.split("\t")
     if len(columns) != 2:
         found = (
-            f"{len(columns)} column{'s' if len(columns) > 1 else ''}" if text else "an empty line"
+            f"{len(columns)} column{'s' if len(columns) > 1 else ''}"
+            if text
+            else "an empty line"
         )
         if len(columns) == 1 and "," in text:
-            found += "; it looks comma-separated: put a tab between the two, or write .jsonl"
+            found += (
+                "; it looks comma-separated: put a tab between the two, or write .jsonl"
+            )
         raise FormatError(f"expected 'source<TAB>{second}', found {found}", place)
     return columns
 
@@ -123,7 +138,9 @@ class Tsv:
             "\ufeff": "a byte order mark",
         }
         for name, text in (("source", example.source), ("target", example.target)):
-            if held := [word for character, word in unwritable.items() if character in text]:
+            if held := [
+                word for character, word in unwritable.items() if character in text
+            ]:
                 reason = f"the {name} holds {held[0]}, which a .tsv file cannot keep; write .jsonl instead"
                 raise FormatError(reason, place)
         check_example(example, place)
@@ -136,14 +153,16 @@ class Jsonl:
     @staticmethod
     def read(text: str, place: Place) -> Example:
         return check_example(
-            read_dataclass(Example, strict_json(text, place), "the example", place), place
+            read_dataclass(Example, strict_json(text, place), "the example", place),
+            place,
         )
 
     @staticmethod
     def line(example: Example, place: Place) -> str:
         name = {} if check_example(example, place).id is None else {"id": example.id}
         return json.dumps(
-            {**name, "source": example.source, "target": example.target}, ensure_ascii=False
+            {**name, "source": example.source, "target": example.target},
+            ensure_ascii=False,
         )
 
 

@@ -5,8 +5,8 @@
     phrase   → walk | look | run | jump
              | (walk | look | run | jump | turn) (left | right | opposite left | … | around right)
 
-Every derivation is one command, 20,910 in all. The MCD splits are index lists into the published `tasks.txt`, whose
-order looks shuffled (we know no rule for it), so they need that file too.
+Every derivation is one command, 20,910 in all. The MCD splits are index lists into the published
+`tasks.txt`, whose order looks shuffled (we know no rule for it), so they need that file too.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ def scan_examples() -> list[Example]:
     >>> len(examples), examples[0]
     (20910, Example(source='walk', target='I_WALK', id=None))
     """
+    # A phrase is a verb, alone or (like `turn`) with a direction.
     phrases = [Example(verb, action) for verb, action in _VERBS.items()]
     for (verb, action), (direction, turn) in product(
         [*_VERBS.items(), ("turn", "")], _TURNS.items()
@@ -46,19 +47,27 @@ def scan_examples() -> list[Example]:
         phrases.append(Example(f"{verb} {direction}", once))
         phrases.append(Example(f"{verb} opposite {direction}", f"{turn} {once}"))
         phrases.append(Example(f"{verb} around {direction}", " ".join([once] * 4)))
+    # A sentence is a phrase that is said once, twice or thrice.
     times = (("", 1), (" twice", 2), (" thrice", 3))
     sentences = [
         Example(phrase.source + word, " ".join([phrase.target] * count))
         for phrase in phrases
         for word, count in times
     ]
+    # A command is a sentence, or two of them joined by `and` or `after`.
     commands = list(sentences)
     for first, second in product(sentences, repeat=2):
         commands.append(
-            Example(f"{first.source} and {second.source}", f"{first.target} {second.target}")
+            Example(
+                f"{first.source} and {second.source}", f"{first.target} {second.target}"
+            )
         )
+        # What stands behind `after` is done first.
         commands.append(
-            Example(f"{first.source} after {second.source}", f"{second.target} {first.target}")
+            Example(
+                f"{first.source} after {second.source}",
+                f"{second.target} {first.target}",
+            )
         )
     return commands
 
@@ -68,7 +77,9 @@ def read_scan_file(path: Path) -> list[Example]:
     examples = []
     for place, text in numbered_lines(path):
         if (line := _TASK_LINE.fullmatch(text)) is None:
-            raise FormatError(f"expected 'IN: command OUT: actions', found '{text}'", place)
+            raise FormatError(
+                f"expected 'IN: command OUT: actions', found '{text}'", place
+            )
         examples.append(Example(line[1], line[2]))
     return examples
 
@@ -80,31 +91,39 @@ def simple_split(examples: Sequence[Example], *, seed: int = 0) -> Split:
     cut = round(SIMPLE_TRAINING_SHARE * len(positions))
     made_by = _made_by("simple", "80 % of all commands, at random", seed=seed)
     return Split(
-        train=tuple(sorted(positions[:cut])), test=tuple(sorted(positions[cut:])), made_by=made_by
+        train=tuple(sorted(positions[:cut])),
+        test=tuple(sorted(positions[cut:])),
+        made_by=made_by,
     )
 
 
 def length_split(examples: Sequence[Example]) -> Split:
     """Train on commands of at most 22 actions, test on the longer ones."""
     lengths = [len(example.target_tokens) for example in examples]
-    train = tuple(at for at, length in enumerate(lengths) if length <= LONGEST_TRAINING_ACTIONS)
-    test = tuple(at for at, length in enumerate(lengths) if length > LONGEST_TRAINING_ACTIONS)
+    train = tuple(
+        at for at, length in enumerate(lengths) if length <= LONGEST_TRAINING_ACTIONS
+    )
+    test = tuple(
+        at for at, length in enumerate(lengths) if length > LONGEST_TRAINING_ACTIONS
+    )
     rule = f"test: more than {LONGEST_TRAINING_ACTIONS} actions"
     return Split(train=train, test=test, made_by=_made_by("length", rule))
 
 
 def primitive_split(examples: Sequence[Example], *, primitive: str) -> Split:
-    """Train on commands without `primitive` and on the bare `primitive`, test on the rest of those with it.
+    """Train on commands without `primitive` and on the bare `primitive`, test on the rest of those
+    with it.
 
-    As in the published files, the bare command is repeated until it makes up a tenth of the training lines.
+    As in the published files, the bare command is repeated until it makes up a tenth of the
+    training lines.
     """
-    bare = tuple(at for at, example in enumerate(examples) if example.source == primitive)
+    bare = tuple(
+        at for at, example in enumerate(examples) if example.source == primitive
+    )
     containing = _containing(examples, [primitive])
     without = tuple(at for at in range(len(examples)) if at not in containing)
     test = tuple(sorted(containing.difference(bare)))
-    rule = (
-        f"test: with '{primitive}' and more; train: a tenth of the lines is the bare '{primitive}'"
-    )
+    rule = f"test: with '{primitive}' and more; train: a tenth of the lines is the bare '{primitive}'"
     made_by = _made_by(primitive.replace(" ", "-"), rule)
     return Split(train=without + bare * (len(without) // 9), test=test, made_by=made_by)
 
@@ -112,25 +131,33 @@ def primitive_split(examples: Sequence[Example], *, primitive: str) -> Split:
 def template_split(
     examples: Sequence[Example], *, name: str, verbs: Sequence[str], template: str
 ) -> Split:
-    """Test on commands with one of `verbs` before `template`, train on the rest (Loula et al., 2018).
+    """Test on commands with one of `verbs` before `template`, train on the rest (Loula et al.,
+    2018).
 
     Commands with `turn` before the template are in neither part.
     """
     left_out = _containing(examples, [f"turn {template}"])
     tested = _containing(examples, [f"{verb} {template}" for verb in verbs]) - left_out
-    train = tuple(at for at in range(len(examples)) if at not in tested and at not in left_out)
-    rule = f"test: with '{'|'.join(verbs)} {template}'; left out: with 'turn {template}'"
+    train = tuple(
+        at for at in range(len(examples)) if at not in tested and at not in left_out
+    )
+    rule = (
+        f"test: with '{'|'.join(verbs)} {template}'; left out: with 'turn {template}'"
+    )
     return Split(train=train, test=tuple(sorted(tested)), made_by=_made_by(name, rule))
 
 
 def mcd_split(examples: Sequence[Example], indices: Path, tasks: Path) -> Split:
-    """A published MCD split (Keysers et al., 2020): `indices` into the lines of `tasks`, turned into our positions."""
+    """A published MCD split (Keysers et al., 2020): `indices` into the lines of
+    `tasks`, turned into our positions.
+    """
     positions = {example: at for at, example in enumerate(examples)}
     lines = read_scan_file(tasks)
     for number, example in enumerate(lines, start=1):
         if example not in positions:
             reason = f"not an example of SCAN: '{example.source}' → '{example.target}'"
             raise FormatError(reason, Place(tasks, number))
+    # The indices count lines of `tasks`, so its length is their bound.
     published = read_split(indices, size=len(lines))
     train, dev, test = (
         tuple(positions[lines[index]] for index in part)
@@ -160,13 +187,24 @@ RULES: dict[str, Callable[[Sequence[Example]], Split]] = {
     "jump": partial(primitive_split, primitive="jump"),
     "turn-left": partial(primitive_split, primitive="turn left"),
     "around-right": partial(
-        template_split, name="around-right", verbs=tuple(_VERBS), template="around right"
+        template_split,
+        name="around-right",
+        verbs=tuple(_VERBS),
+        template="around right",
     ),
     "jump-around-right": partial(
-        template_split, name="jump-around-right", verbs=("jump",), template="around right"
+        template_split,
+        name="jump-around-right",
+        verbs=("jump",),
+        template="around right",
     ),
     "opposite-right": partial(
-        template_split, name="opposite-right", verbs=tuple(_VERBS), template="opposite right"
+        template_split,
+        name="opposite-right",
+        verbs=tuple(_VERBS),
+        template="opposite right",
     ),
-    "right": partial(template_split, name="right", verbs=tuple(_VERBS), template="right"),
+    "right": partial(
+        template_split, name="right", verbs=tuple(_VERBS), template="right"
+    ),
 }

@@ -62,24 +62,35 @@ def read_log_reversed(path: Path, lines: int | None = None) -> Iterator[str]:
 
     Of a long log only so many last lines are read.
     """
+    # With a bound, the deque keeps the memory small, however long the log is.
     for where, line in reversed(deque(numbered_lines(path), maxlen=lines)):
         if path.suffix != ".jsonl":
             yield line.partition("\t")[0]
             continue
         values = strict_json(line, where)
         if not isinstance(values, dict) or not isinstance(values.get("source"), str):
-            raise FormatError(f"expected an object with a 'source', found {line[:80]}", where)
+            raise FormatError(
+                f"expected an object with a 'source', found {line[:80]}", where
+            )
         yield values["source"]
 
 
 def suggested(
-    parser: Parser, log: Path, train: Path | None, count: int, most: int = LAST_SENTENCES
+    parser: Parser,
+    log: Path,
+    train: Path | None,
+    count: int,
+    most: int = LAST_SENTENCES,
 ) -> list[Suggestion]:
     """What to annotate of the last sentences of a log that the training file does not have."""
     examples = read_examples(train) if train else []
+    # Sentences that differ only in their spaces count as the same.
     annotated = {" ".join(example.source.split()) for example in examples}
     logged = read_log_reversed(log, LINES_PER_SENTENCE * most)
-    new = (sentence for sentence in logged if " ".join(sentence.split()) not in annotated)
+    new = (
+        sentence for sentence in logged if " ".join(sentence.split()) not in annotated
+    )
+    # The log was read from its end; the suggestions are made in the order of the log.
     latest = list(islice(new, most))
     return list(suggestions(parser, reversed(latest), count, examples))
 
@@ -87,7 +98,9 @@ def suggested(
 def addable_examples(train: Path) -> list[Example]:
     """The examples of a file, perhaps a new one, if more can be added to it."""
     if train.suffix == ".gz":
-        raise FormatError("pairs cannot be added to a compressed file; unpack it: gunzip", train)
+        raise FormatError(
+            "pairs cannot be added to a compressed file; unpack it: gunzip", train
+        )
     format_of(train)
     return read_examples(train) if train.exists() else []
 
@@ -102,7 +115,7 @@ def add_example(train: Path, example: Example, parser: Parser) -> None:
     append_line(train, line)
 
 
-class Candidate(NamedTuple):
+class UnansweredSentence(NamedTuple):
     """A sentence with its answer, and what is new in it."""
 
     answer: Answer
@@ -133,9 +146,11 @@ def suggestions(
     for answer in explaining.answers(distinct):
         new = novelties(answer, parser) if answer.source_tokens else ()
         if new:
-            candidates.append(Candidate(answer, new))
+            candidates.append(UnansweredSentence(answer, new))
     # A novelty is worth more the more sentences have it, on a logarithmic scale.
-    demand = Counter(chain.from_iterable(candidate.novelties for candidate in candidates))
+    demand = Counter(
+        chain.from_iterable(candidate.novelties for candidate in candidates)
+    )
     worth = {novelty: 1 + math.log(times) for novelty, times in demand.items()}
     # Choose greedily: what a chosen sentence teaches is worth less in the next.
     for _ in range(min(count, len(candidates))):
@@ -176,13 +191,19 @@ def gaps_of(answer: Answer, parser: Parser) -> Gaps:
     return answer.gaps or gaps(parser.grammar, answer.source_tokens)
 
 
-def _suggestion(candidate: Candidate, parser: Parser, known: Sequence[Example]) -> Suggestion:
+def _suggestion(
+    candidate: UnansweredSentence, parser: Parser, known: Sequence[Example]
+) -> Suggestion:
     answer, new = candidate
     nearest = nearest_rule(parser.grammar, answer.source_tokens)
     if answer.target is not None:
-        return Suggestion(answer.source, f"unsure: {', '.join(new)}", answer.target, nearest, new)
+        return Suggestion(
+            answer.source, f"unsure: {', '.join(new)}", answer.target, nearest, new
+        )
     program, guess_of = _guess(answer, parser, known)
-    return Suggestion(answer.source, explained(answer).reason, program, nearest, new, guess_of)
+    return Suggestion(
+        answer.source, explained(answer).reason, program, nearest, new, guess_of
+    )
 
 
 def _guess(
@@ -194,7 +215,9 @@ def _guess(
     for reading in next(iter(untyped.answers([answer.source]))).readings:
         return reading.target, None
     # The nearest training sentence may have a similar program.
-    nearest = nearest_example(known, answer.source, parser.model.text.sentences.tokenize)
+    nearest = nearest_example(
+        known, answer.source, parser.model.text.sentences.tokenize
+    )
     if nearest:
         return nearest.target, nearest.source
     # No example has a word of the sentence: the longest phrase that has an answer is all there is.
@@ -207,7 +230,9 @@ def _guess(
     return None, None
 
 
-def nearest_example(known: Sequence[Example], sentence: str, tokenize: Tokenize) -> Example | None:
+def nearest_example(
+    known: Sequence[Example], sentence: str, tokenize: Tokenize
+) -> Example | None:
     """The example that has most words in common with a sentence, and fewest others; rare words
     count for more.
 
@@ -223,7 +248,9 @@ def nearest_example(known: Sequence[Example], sentence: str, tokenize: Tokenize)
     examples_with = Counter(chain.from_iterable(bags))
 
     def weight(words: Iterable[str]) -> float:
-        return sum(math.log1p(len(known) / (1 + examples_with[word])) for word in sorted(words))
+        return sum(
+            math.log1p(len(known) / (1 + examples_with[word])) for word in sorted(words)
+        )
 
     nearest, best = None, 0.0
     for example, words in zip(known, bags):
@@ -246,5 +273,6 @@ def nearest_rule(grammar: Grammar, words: Sequence[str]) -> Rule | None:
         terminals = {symbol for symbol in rule.source if isinstance(symbol, str)}
         return len(terminals.intersection(words)), -len(terminals.difference(words))
 
+    # Even the best rule may have no word in common, and then none is near.
     best = max(grammar, key=likeness, default=None)
     return best if best and likeness(best)[0] else None

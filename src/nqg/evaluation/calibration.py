@@ -80,7 +80,11 @@ def held_out(
 
 
 def folds(
-    examples: Sequence[Example], kind: HeldOut, count: int | None = None, *, seed: int = 0
+    examples: Sequence[Example],
+    kind: HeldOut,
+    count: int | None = None,
+    *,
+    seed: int = 0,
 ) -> list[Split]:
     """Splits of the distinct examples whose test sets are disjoint and, together, all of them.
 
@@ -151,6 +155,7 @@ class GateTrial:
     ) -> GateTrial:
         """The trial of two answers; a hybrid whose fallback abstains answers as its grammar."""
         program, fallback_program = by_grammar.target, by_fallback.target
+        # No probability means that the grammar abstained, which counts as not right.
         probability = None
         grammar_is_right = False
         if program is not None:
@@ -214,29 +219,43 @@ class NoFallback:
 
 
 def trials(
-    parser: System, fallback: System, test: Sequence[Example], train: Sequence[Example] = ()
+    parser: System,
+    fallback: System,
+    test: Sequence[Example],
+    train: Sequence[Example] = (),
 ) -> Iterator[GateTrial]:
     """How both systems, fitted to `train`, answer `test`; the trials of a parser have evidence."""
     if isinstance(parser, Parser):
-        pairs_seen = RulePairs.of(right_derivations(parser, train), parser.grammar.numbers)
+        pairs_seen = RulePairs.of(
+            right_derivations(parser, train), parser.grammar.numbers
+        )
         model = replace(
-            parser.model, calibrator=Calibrator(Weights(), pairs_seen, trials=0, right=0)
+            parser.model,
+            calibrator=Calibrator(Weights(), pairs_seen, trials=0, right=0),
         )
         # Corrected typos are not evidence.
-        parser = Parser(model, replace(parser.options, exact=True, least_confidence=0.0))
+        parser = Parser(
+            model, replace(parser.options, exact=True, least_confidence=0.0)
+        )
     # Both systems answer every example.
-    answers = Hybrid(parser, fallback, asks_both=True).answers(example.source for example in test)
+    answers = Hybrid(parser, fallback, asks_both=True).answers(
+        example.source for example in test
+    )
     for example, answer in zip(test, answers):
         by_grammar, by_fallback = answer.parts
         trial = GateTrial.of(by_grammar, by_fallback, example, ExactJudge().is_right)
         reading = by_grammar.reading
         if isinstance(parser, Parser) and reading:
             pairs = rule_pairs(reading.derivation, parser.grammar.numbers)
-            trial = replace(trial, evidence=Evidence.of(reading.probability, pairs, pairs_seen))
+            trial = replace(
+                trial, evidence=Evidence.of(reading.probability, pairs, pairs_seen)
+            )
         yield trial
 
 
-def right_derivations(parser: Parser, examples: Sequence[Example]) -> Iterator[Derivation]:
+def right_derivations(
+    parser: Parser, examples: Sequence[Example]
+) -> Iterator[Derivation]:
     """The parser's derivations of those distinct examples that it gets right."""
     examples = distinct_pairs(examples)
     answers = parser.answers(example.source for example in examples)
@@ -245,7 +264,9 @@ def right_derivations(parser: Parser, examples: Sequence[Example]) -> Iterator[D
             yield answer.reading.derivation
 
 
-def known_contexts(grammar: Grammar, derivations: Sequence[Derivation]) -> KnownContexts:
+def known_contexts(
+    grammar: Grammar, derivations: Sequence[Derivation]
+) -> KnownContexts:
     """The words before which derivations have values of a slot, and free text has none."""
     if grammar.slots is None or not grammar.slots.free_text:
         return KnownContexts()
@@ -269,11 +290,15 @@ def used_rules(grammar: Grammar, examples: Sequence[Example]) -> Grammar:
 def observations(trials: Sequence[GateTrial]) -> list[Observation]:
     """The trials that have evidence, for a regression."""
     return [
-        Observation(trial.evidence, trial.grammar_is_right) for trial in trials if trial.evidence
+        Observation(trial.evidence, trial.grammar_is_right)
+        for trial in trials
+        if trial.evidence
     ]
 
 
-def least_confidence(trials: Sequence[GateTrial], precision: float = LEAST_PRECISION) -> float:
+def least_confidence(
+    trials: Sequence[GateTrial], precision: float = LEAST_PRECISION
+) -> float:
     """The smallest confidence above which so many answers were right; one half where none is high
     enough.
 
@@ -290,7 +315,9 @@ def least_confidence(trials: Sequence[GateTrial], precision: float = LEAST_PRECI
     # Go down the ranks; the last confidence with enough precision is the least.
     least, right = LEAST_CONFIDENCE, 0
     precisions: dict[float, float] = {}
-    for count, (confidence, is_right) in enumerate(sorted(ranked, reverse=True), start=1):
+    for count, (confidence, is_right) in enumerate(
+        sorted(ranked, reverse=True), start=1
+    ):
         right += is_right
         # Of answers with equal confidence, the last one overwrites the others.
         precisions[confidence] = (right + 1) / (count + 2)
@@ -307,7 +334,9 @@ def fitted_calibrator(
     precision: float = LEAST_PRECISION,
 ) -> Calibrator:
     """The calibrator of a parser of these examples, given the trials of parsers of their folds."""
+    # The weights come from parsers of the folds, which had not seen their examples.
     answered = observations(trials)
+    # Pairs and contexts come from the derivations of the final parser.
     derivations = list(right_derivations(parser, examples))
     return Calibrator(
         Weights.fit(answered),

@@ -73,13 +73,19 @@ def flaws(raw: Sequence[Example], tokens: Sequence[Example]) -> Iterator[Flaw]:
     """
     first_lines: dict[str, dict[str, int]] = defaultdict(dict)
     for line, (example, tokenized) in enumerate(zip(raw, tokens), start=1):
-        source, target = (side.strip().casefold() for side in (example.source, example.target))
+        source, target = (
+            side.strip().casefold() for side in (example.source, example.target)
+        )
         if line == 1 and source in SOURCE_HEADERS and target in TARGET_HEADERS:
-            yield Flaw(line, "header", "this is a heading, not a pair", "delete the line")
+            yield Flaw(
+                line, "header", "this is a heading, not a pair", "delete the line"
+            )
         # A program whose brackets do not match is not a tree.
         error = bracket_error(tokenized.target_tokens, CODE_QUOTES)
         if error:
-            yield Flaw(line, "unbalanced", error, "mend the program, or leave the pair out")
+            yield Flaw(
+                line, "unbalanced", error, "mend the program, or leave the pair out"
+            )
         # A sentence may have come before, with the same program or with another.
         earlier = first_lines[tokenized.source]
         if tokenized.target in earlier:
@@ -127,8 +133,14 @@ def expected_derivability(
     """Fold by fold, the share of held-out examples that a grammar of the others derives."""
     # With slots, grammars are induced from delexicalized examples.
     training_text = TrainingText.of(raw, text)
-    examples, seeds, _ = training_text.searched(distinct_pairs(training_text.examples), None)
-    settings = InductionSettings.for_slots() if training_text.has_slots else InductionSettings()
+    examples, seeds, _ = training_text.searched(
+        distinct_pairs(training_text.examples), None
+    )
+    settings = (
+        InductionSettings.for_slots()
+        if training_text.has_slots
+        else InductionSettings()
+    )
     for split in folds(examples, HeldOut.RANDOM, count, seed=seed):
         fold = split.parts(examples)
         grammar = induce(fold.train, settings, seeds)

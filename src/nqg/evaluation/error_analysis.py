@@ -51,7 +51,9 @@ def first_difference(prediction: str, gold: str) -> Difference | None:
     >>> print(first_difference("answer ( state )", "answer ( city )"))
     symbol 3 is 'state', expected 'city'
     """
-    predicted, right = ((*program_tokens(program), TARGET_END) for program in (prediction, gold))
+    predicted, right = (
+        (*program_tokens(program), TARGET_END) for program in (prediction, gold)
+    )
     for position, symbols in enumerate(zip(predicted, right)):
         if symbols[0] != symbols[1]:
             return Difference(position, *symbols)
@@ -140,6 +142,7 @@ class Finding:
         return self.causes[0]
 
     def to_dict(self) -> dict[str, Any]:
+        # Only examples that were read with an id get one back.
         values = {} if self.example.id is None else {"id": self.example.id}
         return values | {
             "source": self.example.source,
@@ -178,9 +181,14 @@ class Breakdown:
         """The causes of each system's errors, the commonest first, with the shortest example."""
         rows = []
         for by in self.asked:
-            findings = [finding for finding in self.findings if finding.answer.system == by]
+            findings = [
+                finding for finding in self.findings if finding.answer.system == by
+            ]
             findings.sort(
-                key=lambda error: (len(error.example.source_tokens), error.example.source)
+                key=lambda error: (
+                    len(error.example.source_tokens),
+                    error.example.source,
+                )
             )
             counts: list[CauseCount] = []
             # A cause counts where it is the first, and holds wherever it is named.
@@ -190,8 +198,12 @@ class Breakdown:
                 if held:
                     share = len(first) / len(findings)
                     example = (first or held)[0]
-                    counts.append(CauseCount(by, cause, len(first), share, len(held), example))
-            rows += sorted(counts, key=lambda row: (-row.errors, -row.holds, row.cause.name))
+                    counts.append(
+                        CauseCount(by, cause, len(first), share, len(held), example)
+                    )
+            rows += sorted(
+                counts, key=lambda row: (-row.errors, -row.holds, row.cause.name)
+            )
         return rows
 
     def lacks(self) -> dict[str, int]:
@@ -254,7 +266,11 @@ def grammar_findings(
         words = example.source_tokens if answer.words is None else answer.words
         # Free text is written as in the sentence, so the tokenization that the parser read is
         # looked for.
-        readings = (reading for reading in text.tokenized(example.source) if reading.words == words)
+        readings = (
+            reading
+            for reading in text.tokenized(example.source)
+            if reading.words == words
+        )
         sources.append(next(readings, words))
     charts = BatchCharts.of(grammar, sources)
     full = charts.typed_forests
@@ -267,10 +283,14 @@ def grammar_findings(
         gold = Cause.WRONG_DERIVATION if is_derivable else Cause.GOLD_NOT_DERIVABLE
         if answer.target is not None:
             difference = first_difference(answer.target, example.target)
-            yield Finding(example, answer, (gold,), str(difference or ""), difference=difference)
+            yield Finding(
+                example, answer, (gold,), str(difference or ""), difference=difference
+            )
         elif roots[number] == NO_ROOT:
             lacking = gaps_in(charts.select(number))
-            cause = Cause.UNKNOWN_WORD if lacking.unknown else Cause.UNKNOWN_CONSTRUCTION
+            cause = (
+                Cause.UNKNOWN_WORD if lacking.unknown else Cause.UNKNOWN_CONSTRUCTION
+            )
             if lacking.misfits:
                 cause = Cause.ILLEGAL_TARGET
             yield Finding(example, answer, (cause,), str(lacking), gaps=lacking)
@@ -282,20 +302,28 @@ def grammar_findings(
             yield Finding(example, answer, (cause, gold), detail)
 
 
-def sequence_finding(example: Example, answer: Answer, statistics: TargetStatistics) -> Finding:
+def sequence_finding(
+    example: Example, answer: Answer, statistics: TargetStatistics
+) -> Finding:
     """An error of a system without a grammar: what training never showed, or showed only once."""
     if answer.target is None:
-        return Finding(example, answer, (Cause.NO_ANSWER,), answer.reason or "no answer")
+        return Finding(
+            example, answer, (Cause.NO_ANSWER,), answer.reason or "no answer"
+        )
     gold, difference = example.target, first_difference(answer.target, example.target)
     details = {}
     # The gravest cause comes first.
     if statistics.is_longer(gold):
-        details[Cause.LONGER_TARGET] = f"training has at most {statistics.longest} symbols"
+        details[Cause.LONGER_TARGET] = (
+            f"training has at most {statistics.longest} symbols"
+        )
     unseen = statistics.atoms_seen(gold, times=0)
     if unseen:
         details[Cause.UNSEEN_ATOM] = f"training lacks {', '.join(unseen)}"
     if difference and not statistics.knows_trigram(gold, difference.place):
-        details[Cause.UNSEEN_TRIGRAM] = f"training never has '{difference.expected}' there"
+        details[Cause.UNSEEN_TRIGRAM] = (
+            f"training never has '{difference.expected}' there"
+        )
     rare = statistics.atoms_seen(gold, times=1)
     if rare:
         details[Cause.RARE_ATOM] = f"one training example has {', '.join(rare)}"

@@ -48,7 +48,9 @@ class Report(Protocol):
 
 @runtime_checkable
 class ReportingJudge(Judge, Protocol):
-    def report(self, answers: Sequence[Answer], examples: Sequence[Example]) -> Report: ...
+    def report(
+        self, answers: Sequence[Answer], examples: Sequence[Example]
+    ) -> Report: ...
 
 
 class ExactJudge:
@@ -56,7 +58,9 @@ class ExactJudge:
         return exact_match(prediction, example.target)
 
 
-def judge_named(name: str, mirror: Path | None = None, progress: Progress = silent) -> Judge:
+def judge_named(
+    name: str, mirror: Path | None = None, progress: Progress = silent
+) -> Judge:
     """The judge of a metric; the files that it needs are downloaded, or taken from `mirror`."""
     if name == EXACT:
         return ExactJudge()
@@ -80,7 +84,9 @@ class Evaluation:
     def __post_init__(self) -> None:
         examples, answers = len(self.examples), len(self.answers)
         if answers != examples:
-            raise NqgError(f"expected an answer to each of {examples} examples, found {answers}")
+            raise NqgError(
+                f"expected an answer to each of {examples} examples, found {answers}"
+            )
 
     @cached_property
     def systems(self) -> dict[str, Scores]:
@@ -125,7 +131,9 @@ class Evaluation:
 
     def to_dict(self) -> dict[str, Any]:
         values: dict[str, Any] = {
-            "systems": {name: scores.to_dict() for name, scores in self.systems.items()},
+            "systems": {
+                name: scores.to_dict() for name, scores in self.systems.items()
+            },
             "gain_95": [self.gain.low, self.gain.high] if self.gain else None,
         }
         # Calibration is measured where the model has confidence.

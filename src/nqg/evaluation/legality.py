@@ -34,7 +34,9 @@ class Rejections:
     verdict: Verdict | None
 
     @classmethod
-    def of(cls, grammar: TargetGrammar, examples: Sequence[Example], path: Path) -> Rejections:
+    def of(
+        cls, grammar: TargetGrammar, examples: Sequence[Example], path: Path
+    ) -> Rejections:
         # Programs repeat, and checking one takes a chart.
         accepts = cache(grammar.accepts)
         numbers = []
@@ -67,6 +69,7 @@ def legal_examples(
     if not illegal:
         return examples
     share = f"{len(illegal):,} of {len(examples):,} programs"
+    # Where all programs are illegal, the grammar is wrong, so skipping would not help.
     if not skips_illegal or len(illegal) == len(examples):
         raise NqgError(
             f"{rejections}; {share} are rejected. Correct one or the other "

@@ -56,7 +56,9 @@ def wilson_interval(successes: int, trials: int) -> Interval:
     middle = (share + weight / 2) / (1 + weight)
     half = z * sqrt(share * (1 - share) / trials + weight / (4 * trials)) / (1 + weight)
     # Rounding may leave the share itself just outside.
-    return Interval(min(max(middle - half, 0.0), share), max(min(middle + half, 1.0), share))
+    return Interval(
+        min(max(middle - half, 0.0), share), max(min(middle + half, 1.0), share)
+    )
 
 
 def bootstrap_interval(
@@ -134,7 +136,9 @@ class Scores:
         return {
             "accuracy": wilson_interval(self.right, self.examples),
             "coverage": wilson_interval(self.answered, self.examples),
-            "precision": wilson_interval(self.right, self.answered) if self.answered else None,
+            "precision": wilson_interval(self.right, self.answered)
+            if self.answered
+            else None,
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -166,7 +170,9 @@ def percent(share: float | None) -> str:
 
 
 def score(
-    predictions: Sequence[str | None], references: Sequence[str], match: Match = exact_match
+    predictions: Sequence[str | None],
+    references: Sequence[str],
+    match: Match = exact_match,
 ) -> Scores:
     """The scores of predictions; None is an abstention.
 
@@ -176,6 +182,7 @@ def score(
     if len(predictions) != len(references):
         expected = f"{len(references)} predictions, one for each example"
         raise NqgError(f"expected {expected}, found {len(predictions)}")
+    # An abstention has no verdict: it lowers the coverage, but not the precision.
     verdicts: list[bool | None] = []
     for prediction, reference in zip(predictions, references):
         verdicts.append(None if prediction is None else match(prediction, reference))
@@ -206,19 +213,30 @@ def reliability(
     ReliabilityBin(answers=2, confidence=0.875, precision=1.0)
     """
     if len(confidences) != len(verdicts) or bins < 1:
-        counts = f"{len(confidences)} confidences, {len(verdicts)} verdicts and {bins} bins"
+        counts = (
+            f"{len(confidences)} confidences, {len(verdicts)} verdicts and {bins} bins"
+        )
         expected = "a confidence and a verdict of each answer, and at least one bin"
         raise NqgError(f"expected {expected}, found {counts}")
-    levels, rights = np.asarray(confidences, dtype=float), np.asarray(verdicts, dtype=float)
+    levels, rights = (
+        np.asarray(confidences, dtype=float),
+        np.asarray(verdicts, dtype=float),
+    )
+    # A stable sort makes the bins the same in every run where confidences are equal.
     if adaptive:
         groups = np.array_split(np.argsort(levels, kind="stable"), bins)
     else:
+        # A confidence of exactly 1 belongs to the last bin, not to one beyond it.
         numbers = np.minimum((levels * bins).astype(int), bins - 1)
         groups = [np.flatnonzero(numbers == number) for number in range(bins)]
+    # Empty bins have no mean, so they are left out.
     filled = []
     for group in groups:
         if len(group):
-            confidence, precision = float(levels[group].mean()), float(rights[group].mean())
+            confidence, precision = (
+                float(levels[group].mean()),
+                float(rights[group].mean()),
+            )
             filled.append(ReliabilityBin(len(group), confidence, precision))
     return filled
 
@@ -267,7 +285,9 @@ class Spread:
         ('51.0 ± 1.4', '100.0')
         """
         mean = f"{100 * self.mean:.1f}"
-        return mean if self.deviation is None else f"{mean} ± {100 * self.deviation:.1f}"
+        return (
+            mean if self.deviation is None else f"{mean} ± {100 * self.deviation:.1f}"
+        )
 
     def __str__(self) -> str:
         return f"{self.in_percent} % ({self.runs} run{'s' if self.runs > 1 else ''})"
@@ -281,4 +301,6 @@ def spread(figures: Sequence[float]) -> Spread:
     """
     if not figures:
         raise NqgError("expected the figures of at least one run, found none")
-    return Spread(fmean(figures), stdev(figures) if len(figures) > 1 else None, len(figures))
+    return Spread(
+        fmean(figures), stdev(figures) if len(figures) > 1 else None, len(figures)
+    )

@@ -32,7 +32,11 @@ class PredictionFile:
         is_tsv = format_of(path) is Tsv
         targets: dict[str, str | None] = {}
         for where, line in numbered_lines(path):
-            columns = _tsv_prediction(line, where) if is_tsv else _jsonl_prediction(line, where)
+            columns = (
+                _tsv_prediction(line, where)
+                if is_tsv
+                else _jsonl_prediction(line, where)
+            )
             # Sentences and programs are compared by their words.
             source, target = (" ".join(text.split()) for text in columns)
             if not source:
@@ -59,12 +63,18 @@ def _tsv_prediction(line: str, place: Place) -> list[str]:
 
 def _jsonl_prediction(line: str, place: Place) -> list[str]:
     """A line of JSON, such as `nqg parse --json` prints; other keys than the two are ignored."""
-    values = read_value(dict[str, Any], strict_json(line, place), "the prediction", place)
-    key = "target" if "target" in values and "prediction" not in values else "prediction"
+    values = read_value(
+        dict[str, Any], strict_json(line, place), "the prediction", place
+    )
+    # The output of `nqg parse` says target; where both keys stand, prediction wins.
+    key = (
+        "target" if "target" in values and "prediction" not in values else "prediction"
+    )
     for name in ("source", key):
         if name not in values:
             reason = f"the key '{name}' is missing; expected source and prediction"
             raise FormatError(reason, place)
     source = read_value(str, values["source"], "'source' of the prediction", place)
     target = read_value(str | None, values[key], f"'{key}' of the prediction", place)
+    # A missing program (null) is an abstention, which is written as an empty text.
     return [source, target or ""]

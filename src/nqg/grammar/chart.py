@@ -50,6 +50,7 @@ def charts(
     what covers a whole source has one node, that of legal targets. `limit` bounds the entries
     (items, pointers, hyperedges) of any one sentence's chart.
     """
+    # Types only rule out derivations, so the untyped charts are made first and refined.
     full = untyped_charts(grammar, sources, prune=prune, limit=limit)
     if grammar.typing is None:
         return full
@@ -98,7 +99,9 @@ def goal_charts(
 ) -> Hypergraph:
     """Of the pruned charts of sources, the derivations that yield the targets."""
     encoded = grammar.with_meanings(sources, targets)
-    return encoded_goals(encoded.arrays, sources, encoded.encode(targets), targets, limit=limit)
+    return encoded_goals(
+        encoded.arrays, sources, encoded.encode(targets), targets, limit=limit
+    )
 
 
 def encoded_charts(
@@ -150,17 +153,22 @@ def _filled(
 
     About so many hyperedges are `expected`.
     """
+    # Begin with small buffers, which grow only for a sentence that needs more.
     largest = MAX_CAPACITY if limit is None else limit
     begin, capacity = 0, min(INITIAL_CAPACITY, largest)
     gathered = min(expected, OUTPUT_CAPACITY)
     graphs: list[Hypergraph] = []
     while begin < count:
-        out = Hypergraph.with_capacity(count - begin, max(capacity, gathered), max_arity)
+        out = Hypergraph.with_capacity(
+            count - begin, max(capacity, gathered), max_arity
+        )
         end = fill(begin, capacity, out)
+        # Some sentences fitted: keep them, and go on with the first that did not.
         if end > begin:
             graphs.append(out.truncate(end - begin))
             begin = end
             continue
+        # Not even one sentence fitted, so it needs larger buffers.
         sentence = f"sentence {begin}"
         if names:
             sentence = _described(names[begin])

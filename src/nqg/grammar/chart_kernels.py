@@ -75,7 +75,9 @@ class Workspace(NamedTuple):
     open_items: Int32Array  # the items that a non-terminal may follow
     newest_pointer: Int32Array  # per item
     pointer_origin: Int32Array  # per back-pointer: item that it leads back to
-    pointer_child: Int32Array  # per back-pointer: node that it passed over, or NOTHING for a token
+    pointer_child: (
+        Int32Array  # per back-pointer: node that it passed over, or NOTHING for a token
+    )
     older_pointer: Int32Array  # per back-pointer: another one of the same item
     seen: Int64Array  # per trie node: stamp of the position where an item of it was last made
     item_of: Int32Array  # per trie node: that item
@@ -94,7 +96,9 @@ def graph_buffer(nodes: int, hyperedges: int, max_arity: int) -> GraphBuffer:
     return GraphBuffer._make([used, *ints(3, nodes), *ints(2, hyperedges), children])
 
 
-def workspace(longest: int, trie_nodes: int, max_arity: int, capacity: int) -> Workspace:
+def workspace(
+    longest: int, trie_nodes: int, max_arity: int, capacity: int
+) -> Workspace:
     """Scratch arrays for sentences of at most `longest` tokens.
 
     There is room for `capacity` items, as many back-pointers and as many hyperedges. Arrays of one
@@ -114,33 +118,47 @@ def workspace(longest: int, trie_nodes: int, max_arity: int, capacity: int) -> W
 
 @inlined
 def push_item(
-    trie_node: int, position: int, origin: int, child: int, grammar: GrammarArrays, work: Workspace
+    trie_node: int,
+    position: int,
+    origin: int,
+    child: int,
+    grammar: GrammarArrays,
+    work: Workspace,
 ) -> None:
     """Give the item of `trie_node` at `position` a pointer back to `origin` over `child`.
 
     The item is made if it is new.
     """
     used, capacity = work.used, len(work.trie_nodes)
+    # Nothing is raised here: a flag tells the caller to retry with more room.
     if used[CHART_POINTERS] == capacity or used[CHART_ITEMS] == capacity:
         work.graph.used[GRAPH_FULL] = 1
         return
+    # Items are new under a new stamp, so that `seen` need not be cleared each time.
     if work.seen[trie_node] != used[CHART_STAMP]:
         item = used[CHART_ITEMS]
         work.seen[trie_node], work.item_of[trie_node] = used[CHART_STAMP], item
         work.trie_nodes[item], work.positions[item] = trie_node, position
         work.newest_pointer[item] = NOTHING
         used[CHART_ITEMS] += 1
+        # Only items that a nonterminal can extend have to be visited again later.
         if grammar.over_nt[trie_node] != NOWHERE:
             work.open_items[used[CHART_OPEN]] = item
             used[CHART_OPEN] += 1
+    # The pointers of an item are a linked list, the newest one first.
     item, pointer = work.item_of[trie_node], used[CHART_POINTERS]
     work.pointer_origin[pointer], work.pointer_child[pointer] = origin, child
-    work.older_pointer[pointer], work.newest_pointer[item] = work.newest_pointer[item], pointer
+    work.older_pointer[pointer], work.newest_pointer[item] = (
+        work.newest_pointer[item],
+        pointer,
+    )
     used[CHART_POINTERS] += 1
 
 
 @inlined
-def scan_and_complete(end: int, token: int, grammar: GrammarArrays, work: Workspace) -> None:
+def scan_and_complete(
+    end: int, token: int, grammar: GrammarArrays, work: Workspace
+) -> None:
     """Find all items at `end`, over the last token or over a non-terminal that ends there."""
     for item in range(work.first_item_at[end - 1], work.first_item_at[end]):
         trie_node = successor(grammar.trie, work.trie_nodes[item], token)
@@ -150,7 +168,9 @@ def scan_and_complete(end: int, token: int, grammar: GrammarArrays, work: Worksp
         item = work.open_items[at]
         child = work.cells[work.positions[item], end]
         if child != NOTHING:
-            push_item(grammar.over_nt[work.trie_nodes[item]], end, item, child, grammar, work)
+            push_item(
+                grammar.over_nt[work.trie_nodes[item]], end, item, child, grammar, work
+            )
 
 
 @inlined
@@ -172,7 +192,10 @@ def apply_rules(item: int, grammar: GrammarArrays, work: Workspace) -> None:
             for rule in trie.items[first:last]:
                 if not grammar.active[rule]:
                     continue
-                hyperedge, arity = append_hyperedge(graph.used[GRAPH_NODES], rule, graph), 0
+                hyperedge, arity = (
+                    append_hyperedge(graph.used[GRAPH_NODES], rule, graph),
+                    0,
+                )
                 if hyperedge == NOTHING:
                     return
                 # The path runs from right to left.
@@ -202,7 +225,11 @@ def append_hyperedge(head: int, rule: int, graph: GraphBuffer) -> int:
 
 @inlined
 def _chart(
-    sentence: int, first: int, tokens: Int32Array, grammar: GrammarArrays, work: Workspace
+    sentence: int,
+    first: int,
+    tokens: Int32Array,
+    grammar: GrammarArrays,
+    work: Workspace,
 ) -> None:
     """Fill the graph buffer with the chart of one sentence, unless it is full before.
 
@@ -211,7 +238,10 @@ def _chart(
     graph, used, count = work.graph, work.used, len(tokens)
     values, value, last_value = grammar.values, 0, 0
     if len(values.first_value) > 0:
-        value, last_value = values.first_value[sentence], values.first_value[sentence + 1]
+        value, last_value = (
+            values.first_value[sentence],
+            values.first_value[sentence + 1],
+        )
     graph.used[:] = 0
     work.cells[: count + 1, : count + 1] = NOTHING
     for start in range(count - 1, -1, -1):
@@ -231,18 +261,27 @@ def _chart(
             for item in range(work.first_item_at[end], used[CHART_ITEMS]):
                 apply_rules(item, grammar, work)
             while (
-                value < last_value and values.starts[value] == start and values.ends[value] == end
+                value < last_value
+                and values.starts[value] == start
+                and values.ends[value] == end
             ):
                 append_hyperedge(node, values.first + value, graph)
                 value += 1
             size = end - start
             for text in range(values.texts.rules):
-                if size <= values.texts.max_length and size <= values.text_lengths[text]:
+                if (
+                    size <= values.texts.max_length
+                    and size <= values.text_lengths[text]
+                ):
                     rule = inlined_free_text_id(values.texts, first + start, size, text)
                     append_hyperedge(node, rule, graph)
             # A span with hyperedges gets a node, with which rules may begin.
             if graph.used[GRAPH_HYPEREDGES] > before:
-                graph.starts[node], graph.ends[node], work.cells[start, end] = start, end, node
+                graph.starts[node], graph.ends[node], work.cells[start, end] = (
+                    start,
+                    end,
+                    node,
+                )
                 graph.used[GRAPH_NODES] += 1
                 if grammar.over_nt[TRIE_ROOT] != NOWHERE:
                     push_item(grammar.over_nt[TRIE_ROOT], end, 0, node, grammar, work)
@@ -252,14 +291,20 @@ def _chart(
 
 
 @inlined
-def emit(sentence: int, root: int, prune: bool, graph: GraphBuffer, out: Hypergraph) -> bool:
+def emit(
+    sentence: int, root: int, prune: bool, graph: GraphBuffer, out: Hypergraph
+) -> bool:
     """Write the graph as that sentence of `out`; False where `out` or the buffer is full.
 
     If it is pruned, write what `root` leads to, nothing if that is NOTHING. No node is without a
     hyperedge, so that nodes fit into `out` wherever hyperedges do.
     """
     first_node, first_hyperedge = out.first_node[sentence], out.first_hyperedge
-    end, hyperedges, kept = first_hyperedge[first_node], graph.used[GRAPH_HYPEREDGES], graph.kept
+    end, hyperedges, kept = (
+        first_hyperedge[first_node],
+        graph.used[GRAPH_HYPEREDGES],
+        graph.kept,
+    )
     if graph.used[GRAPH_FULL] or end + hyperedges > len(out.rules):
         return False
     # Mark the nodes to keep. From the last hyperedge to the first, parents come before children.
@@ -321,6 +366,7 @@ def fill_charts(
         first = sources.offsets[sentence]
         tokens = sources.values[first : sources.offsets[sentence + 1]]
         _chart(sentence, first, tokens, grammar, work)
+        # The root is the cell that covers the whole sentence.
         root = work.cells[0, len(tokens)]
         if not emit(sentence - begin, root, prune, work.graph, out):
             return sentence

@@ -80,7 +80,9 @@ class Derivation:
     @property
     def source(self) -> Tokens:
         """The tokens that it reads."""
-        return self.substituted([hyperedge.rule.source for hyperedge in self.hyperedges])
+        return self.substituted(
+            [hyperedge.rule.source for hyperedge in self.hyperedges]
+        )
 
     @property
     def target(self) -> Tokens:
@@ -88,7 +90,9 @@ class Derivation:
         if self.target_length > MAX_TARGET_TOKENS:
             size = f"{self.target_length:,} tokens, more than {MAX_TARGET_TOKENS:,}"
             raise LimitExceeded(f"the derivation yields a target of {size}")
-        return self.substituted([hyperedge.rule.target for hyperedge in self.hyperedges])
+        return self.substituted(
+            [hyperedge.rule.target for hyperedge in self.hyperedges]
+        )
 
     @property
     def target_length(self) -> int:
@@ -99,7 +103,9 @@ class Derivation:
     def children(self) -> tuple[Derivation, ...]:
         """The derivations under the root, left to right in the source."""
         bounds = [*self.child_numbers()[0], len(self.hyperedges)]
-        return tuple(Derivation(self.hyperedges[low:high]) for low, high in pairwise(bounds))
+        return tuple(
+            Derivation(self.hyperedges[low:high]) for low, high in pairwise(bounds)
+        )
 
     def depths(self) -> Iterator[int]:
         """How deep each hyperedge lies, the root at 0."""
@@ -115,7 +121,9 @@ class Derivation:
         pending: list[int] = []
         # From the last hyperedge to the first, the children of a hyperedge are the latest pending.
         for number in reversed(range(len(children))):
-            children[number] = [pending.pop() for _ in range(self.hyperedges[number].rule.arity)]
+            children[number] = [
+                pending.pop() for _ in range(self.hyperedges[number].rule.arity)
+            ]
             pending.append(number)
         return children
 
@@ -155,13 +163,17 @@ class Derivation:
 
     @classmethod
     def parse(cls, text: str) -> Derivation:
-        """The derivation that `text` spells: a hyperedge a line, children indented by two spaces."""
+        """The derivation that `text` spells: a hyperedge a line, children indented by two
+        spaces.
+        """
         lines = [line for line in text.split("\n") if line.strip()]
         hyperedges: list[Hyperedge] = []
         for line in lines:
             match = _LINE.fullmatch(line)
             if not match:
-                raise FormatError(f"expected '[start:end] source ### target', found '{line}'")
+                raise FormatError(
+                    f"expected '[start:end] source ### target', found '{line}'"
+                )
             span = Span(int(match["start"]), int(match["end"]))
             hyperedges.append(Hyperedge(Rule.parse(match["rule"]), span))
         derivation = cls(tuple(hyperedges))

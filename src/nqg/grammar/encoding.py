@@ -136,10 +136,16 @@ def free_text_id(ids: FreeTextIds, token: int, length: int, rule: int) -> int:
 def free_text_span(ids: FreeTextIds, number: int) -> tuple[int, int, int]:
     """The first token, the length and the rule of a number."""
     span = (number - ids.first) // ids.rules
-    return span // ids.max_length, span % ids.max_length + 1, (number - ids.first) % ids.rules
+    return (
+        span // ids.max_length,
+        span % ids.max_length + 1,
+        (number - ids.first) % ids.rules,
+    )
 
 
-def free_text_row(ids: FreeTextIds, groups: int, token: int, length: int, group: int) -> int:
+def free_text_row(
+    ids: FreeTextIds, groups: int, token: int, length: int, group: int
+) -> int:
     """The row of what a group of rules reads over a span, in a table of all spans and groups."""
     return (token * ids.max_length + length - 1) * groups + group
 
@@ -176,7 +182,11 @@ class ValueArrays(NamedTuple):
 MOST_RULES = (1 << 31) - 1
 _NONE = np.zeros(0, dtype=np.int32)
 NO_VALUES = ValueArrays(
-    MOST_RULES, FreeTextIds(MOST_RULES, 0, 0), 0, np.zeros(0, dtype=np.int64), *[_NONE] * 10
+    MOST_RULES,
+    FreeTextIds(MOST_RULES, 0, 0),
+    0,
+    np.zeros(0, dtype=np.int64),
+    *[_NONE] * 10,
 )
 
 
@@ -278,7 +288,9 @@ class EncodedGrammar:
         for number, terminal in slot_rules.items():
             slots[number] = vocabulary[terminal]
             arrays.active[number] = False
-        text_rule, text_lengths, groups = np.array(text_rules, np.int32).reshape(-1, 3).T.copy()
+        text_rule, text_lengths, groups = (
+            np.array(text_rules, np.int32).reshape(-1, 3).T.copy()
+        )
         values = NO_VALUES._replace(
             groups=int(groups.max(initial=-1)) + 1,
             text_rules=text_rule,
@@ -291,8 +303,12 @@ class EncodedGrammar:
     def encode(self, sentences: Sequence[Sequence[str]]) -> Ragged:
         """The sentences' tokens by number, UNKNOWN_WORD where no rule mentions one."""
         offsets = offsets_from_lengths([len(sentence) for sentence in sentences])
-        tokens = map(self.vocabulary.get, chain.from_iterable(sentences), repeat(UNKNOWN_WORD))
-        return Ragged(offsets, np.fromiter(tokens, dtype=np.int32, count=int(offsets[-1])))
+        tokens = map(
+            self.vocabulary.get, chain.from_iterable(sentences), repeat(UNKNOWN_WORD)
+        )
+        return Ragged(
+            offsets, np.fromiter(tokens, dtype=np.int32, count=int(offsets[-1]))
+        )
 
 
 def grammar_arrays(
@@ -307,6 +323,8 @@ def grammar_arrays(
     is_nt = trie.labels == NT
     origins = np.repeat(np.arange(nodes), np.diff(trie.first_edge))
     over_nt[origins[is_nt]] = trie.successors[is_nt]
-    arities = np.diff(offsets_from_lengths(labels.values == NT)[labels.offsets]).astype(np.int32)
+    arities = np.diff(offsets_from_lengths(labels.values == NT)[labels.offsets]).astype(
+        np.int32
+    )
     active = np.ones(len(arities), np.bool_)
     return GrammarArrays(trie, over_nt, active, arities, Ragged.of(targets))

@@ -33,7 +33,14 @@ from nqg.grammar.chart_kernels import (
     graph_buffer,
     ints,
 )
-from nqg.grammar.encoding import LEAF, NO_TYPE, GrammarArrays, TypeArrays, slot_rule, value_row
+from nqg.grammar.encoding import (
+    LEAF,
+    NO_TYPE,
+    GrammarArrays,
+    TypeArrays,
+    slot_rule,
+    value_row,
+)
 from nqg.grammar.hypergraph import Hypergraph
 from nqg.grammar.ragged import Ragged
 
@@ -42,10 +49,14 @@ class GoalWorkspace(NamedTuple):
     """Scratch arrays for one (source, target) pair, used again for the next."""
 
     graph: GraphBuffer  # its nodes are the goals
-    positions: Int32Array  # per goal: where its substring of the target begins; or its type
+    positions: (
+        Int32Array  # per goal: where its substring of the target begins; or its type
+    )
     lengths: Int32Array  # per goal: how long that substring is; 0 if it is a type
     older_goal: Int32Array  # per goal: the one before it at the same position
-    newest_goal: Int32Array  # per position in the target: newest goal of the current node
+    newest_goal: (
+        Int32Array  # per position in the target: newest goal of the current node
+    )
     first_goal: Int32Array  # per node of the chart: its goals begin at
     chosen_goals: Int32Array  # (K,) for the children of the current hyperedge
     nodes: Int32Array  # (K,) those children
@@ -56,7 +67,12 @@ def goal_workspace(
 ) -> GoalWorkspace:
     """Scratch arrays with a capacity for goals and hyperedges."""
     newest_goal = np.full(longest_target + 1, NOTHING, dtype=np.int32)
-    arrays = [*ints(3, capacity), newest_goal, ints(most_nodes + 1), *ints(2, max_arity)]
+    arrays = [
+        *ints(3, capacity),
+        newest_goal,
+        ints(most_nodes + 1),
+        *ints(2, max_arity),
+    ]
     return GoalWorkspace._make([graph_buffer(capacity, capacity, max_arity), *arrays])
 
 
@@ -139,11 +155,13 @@ def _record(
     The goal is made if it is new.
     """
     graph = work.graph
+    # Look for the goal among those of this position, which are a linked list.
     goal = work.newest_goal[position]
     while goal != NOTHING and work.lengths[goal] != length:
         goal = work.older_goal[goal]
     if goal == NOTHING:
         goal = graph.used[GRAPH_NODES]
+        # The buffer is full: set the flag, and let the caller retry with more room.
         if goal == len(graph.starts):
             graph.used[GRAPH_FULL] = 1
             return
@@ -194,7 +212,10 @@ def _refine(
     # The value of a slot yields what the slot's rule does. A value without tokens is in no target.
     of_slot, slot, value = rule, NOTHING, 0
     if rule >= grammar.values.first:
-        of_slot, value = slot_rule(rule, grammar.values), value_row(rule, grammar.values)
+        of_slot, value = (
+            slot_rule(rule, grammar.values),
+            value_row(rule, grammar.values),
+        )
         slot = grammar.values.slots[of_slot]
         if grammar.values.sizes[value] == 0:
             return
@@ -202,7 +223,9 @@ def _refine(
     more = _choose_children(hyperedge, arity, first_node, charts, work)
     while more and not work.graph.used[GRAPH_FULL]:
         length = 0
-        for at in range(grammar.targets.offsets[of_slot], grammar.targets.offsets[of_slot + 1]):
+        for at in range(
+            grammar.targets.offsets[of_slot], grammar.targets.offsets[of_slot + 1]
+        ):
             symbol = grammar.targets.values[at]
             if symbol < 0:
                 length += work.lengths[work.chosen_goals[-symbol - 1]]
@@ -236,9 +259,12 @@ def find_goals(
     work.graph.used[:] = 0
     first, last = charts.first_node[sentence], charts.first_node[sentence + 1]
     work.first_goal[0] = 0
+    # Children have smaller numbers than parents, so their goals are complete by now.
     for node in range(first, last):
         whole = rooted and node == last - 1
-        for hyperedge in range(charts.first_hyperedge[node], charts.first_hyperedge[node + 1]):
+        for hyperedge in range(
+            charts.first_hyperedge[node], charts.first_hyperedge[node + 1]
+        ):
             _refine(node, hyperedge, whole, first, target, grammar, charts, work)
         _end_node(node - first, work)
         if work.graph.used[GRAPH_FULL]:
@@ -256,11 +282,15 @@ def _end_node(node: int, work: GoalWorkspace) -> None:
 
 
 @inlined
-def _type_of(rule: int, arity: int, types: TypeArrays, work: GoalWorkspace) -> tuple[int, int]:
+def _type_of(
+    rule: int, arity: int, types: TypeArrays, work: GoalWorkspace
+) -> tuple[int, int]:
     """The type of the rule over the chosen goals, or NO_TYPE; and how many of them decided that."""
     first_argument, cell = types.first_place[rule], 0
     for child in range(arity):
-        kind = types.classes[first_argument + child, work.positions[work.chosen_goals[child]]]
+        kind = types.classes[
+            first_argument + child, work.positions[work.chosen_goals[child]]
+        ]
         if kind == NO_TYPE:
             return NO_TYPE, child + 1
         cell = cell * types.sizes[first_argument + child] + kind
@@ -285,7 +315,9 @@ def _find_types(
     work.first_goal[0] = 0
     for node in range(first, last):
         is_whole = charts.starts[node] == 0 and charts.ends[node] == length
-        for hyperedge in range(charts.first_hyperedge[node], charts.first_hyperedge[node + 1]):
+        for hyperedge in range(
+            charts.first_hyperedge[node], charts.first_hyperedge[node + 1]
+        ):
             rule = charts.rules[hyperedge]
             of_slot = slot_rule(rule, grammar.values)
             arity = grammar.arities[of_slot]
@@ -327,10 +359,14 @@ def fill_goals(
     """
     count = len(targets.offsets) - 1
     for sentence in range(begin, count):
-        target = targets.values[targets.offsets[sentence] : targets.offsets[sentence + 1]]
+        target = targets.values[
+            targets.offsets[sentence] : targets.offsets[sentence + 1]
+        ]
         if not find_goals(sentence, target, True, grammar, charts, work):
             return sentence
-        root = _root(charts.first_node[sentence + 1] - charts.first_node[sentence], work)
+        root = _root(
+            charts.first_node[sentence + 1] - charts.first_node[sentence], work
+        )
         if not emit(sentence - begin, root, True, work.graph, out):
             return sentence
     return count
@@ -351,7 +387,9 @@ def fill_types(
     for sentence in range(begin, len(lengths)):
         if not _find_types(sentence, lengths[sentence], grammar, types, charts, work):
             return sentence
-        root = _root(charts.first_node[sentence + 1] - charts.first_node[sentence], work)
+        root = _root(
+            charts.first_node[sentence + 1] - charts.first_node[sentence], work
+        )
         if not emit(sentence - begin, root, prune, work.graph, out):
             return sentence
     return len(lengths)

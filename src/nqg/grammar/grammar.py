@@ -123,7 +123,9 @@ class Rule:
         if not self.target:
             raise FormatError("the target of the rule is empty")
         # The source has NT_1, NT_2, … once each and in order, and something beside a lone one.
-        indices = [symbol.index for symbol in self.source if isinstance(symbol, NonTerminal)]
+        indices = [
+            symbol.index for symbol in self.source if isinstance(symbol, NonTerminal)
+        ]
         if len(self.source) == len(indices) == 1:
             raise FormatError(
                 "the source is a lone non-terminal; expected at least one more symbol"
@@ -133,7 +135,9 @@ class Rule:
                 f"the source has {_listed(indices)}; expected NT_1, NT_2, … once each and in order"
             )
         # The target has the same non-terminals, each at least once.
-        used = sorted({symbol.index for symbol in self.target if isinstance(symbol, NonTerminal)})
+        used = sorted(
+            {symbol.index for symbol in self.target if isinstance(symbol, NonTerminal)}
+        )
         if used != indices:
             both = f"the source has {_listed(indices)} but the target {_listed(used)}"
             raise FormatError(f"{both}; expected the same")
@@ -194,7 +198,9 @@ class SlotInstance(Rule):
             return ()
         # Every occurrence of the terminal makes the target longer by the same number of tokens.
         first, times = around.index(self.terminal), around.count(self.terminal)
-        return self.target[first : first + (len(self.target) - len(around)) // times + 1]
+        return self.target[
+            first : first + (len(self.target) - len(around)) // times + 1
+        ]
 
 
 class FreeTextRule(NamedTuple):
@@ -293,7 +299,9 @@ class Grammar:
         if not self.slots:
             return []
         same = self.slots.same_texts
-        return list(dict.fromkeys(same[slot] for slot in same if slot in self.slot_readers))
+        return list(
+            dict.fromkeys(same[slot] for slot in same if slot in self.slot_readers)
+        )
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -328,7 +336,9 @@ class Grammar:
         return replace(self, target_grammar=target_grammar)
 
     @classmethod
-    def of(cls, rules: Iterable[Rule], max_non_terminals: int = MAX_NON_TERMINALS) -> Grammar:
+    def of(
+        cls, rules: Iterable[Rule], max_non_terminals: int = MAX_NON_TERMINALS
+    ) -> Grammar:
         """The grammar of `rules`, repetitions dropped, in the order of their text."""
         return cls(tuple(sorted(set(rules), key=str)), max_non_terminals)
 
@@ -340,7 +350,9 @@ class Grammar:
         return cls(tuple(rules), max_non_terminals)
 
     @classmethod
-    def read(cls, path: Path | str, max_non_terminals: int = MAX_NON_TERMINALS) -> Grammar:
+    def read(
+        cls, path: Path | str, max_non_terminals: int = MAX_NON_TERMINALS
+    ) -> Grammar:
         """The grammar in a file, plain or `.gz`; a malformed line is refused with its place."""
         rules = rules_in(numbered_lines(Path(path)), max_non_terminals)
         return cls(tuple(rules), max_non_terminals)
@@ -386,7 +398,9 @@ def rules_in(lines: Iterable[tuple[Place, str]], bound: int) -> dict[Rule, Place
     places: dict[Rule, Place] = {}
     for place, line in lines:
         # A line that begins with ### is not a comment but a rule without a source.
-        if not line.strip() or (line.startswith("#") and line.split(maxsplit=1)[0] != SEPARATOR):
+        if not line.strip() or (
+            line.startswith("#") and line.split(maxsplit=1)[0] != SEPARATOR
+        ):
             continue
         try:
             rule = Rule.parse(line)
@@ -394,6 +408,8 @@ def rules_in(lines: Iterable[tuple[Place, str]], bound: int) -> dict[Rule, Place
         except FormatError as error:
             raise error.at(place) from None
         if rule in places:
-            raise FormatError(f"rule '{rule}' was already on line {places[rule].line}", place)
+            raise FormatError(
+                f"rule '{rule}' was already on line {places[rule].line}", place
+            )
         places[rule] = place
     return places

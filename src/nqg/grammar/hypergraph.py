@@ -93,7 +93,9 @@ class Hypergraph(NamedTuple):
 
     def owners(self) -> Int32Array:
         """For every hyperedge the node that it belongs to: (A,)."""
-        return np.repeat(np.arange(self.nodes, dtype=np.int32), np.diff(self.first_hyperedge))
+        return np.repeat(
+            np.arange(self.nodes, dtype=np.int32), np.diff(self.first_hyperedge)
+        )
 
     def select(self, sentences: Sequence[int]) -> Hypergraph:
         """The graphs of some sentences in this order; a sentence may be among them twice."""
@@ -155,7 +157,9 @@ def concatenate(graphs: Iterable[Hypergraph]) -> Hypergraph:
     children, first_node = [], 0
     for graph in graphs:
         is_child = graph.children != NO_CHILD
-        children.append(np.where(is_child, graph.children + np.int32(first_node), NO_CHILD))
+        children.append(
+            np.where(is_child, graph.children + np.int32(first_node), NO_CHILD)
+        )
         first_node += graph.nodes
     return Hypergraph(
         offsets_from_lengths(np.concatenate(list(map(np.diff, first_nodes)))),

@@ -53,7 +53,9 @@ class Ragged(NamedTuple):
         """
         sequences = list(rows)
         offsets = offsets_from_lengths([len(row) for row in sequences])
-        values = np.fromiter(chain.from_iterable(sequences), dtype=dtype, count=int(offsets[-1]))
+        values = np.fromiter(
+            chain.from_iterable(sequences), dtype=dtype, count=int(offsets[-1])
+        )
         return cls(offsets, values)
 
     @property

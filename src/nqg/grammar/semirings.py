@@ -72,10 +72,12 @@ def inside_pass(
 
     Their hyperedges' weights become local marginals, but for those of COUNT, which nobody needs.
     """
+    # The arrays of weights and of inside values begin at the first of these nodes.
     begin = first_hyperedge[low]
     for node in range(low, high):
         first, last = first_hyperedge[node] - begin, first_hyperedge[node + 1] - begin
         for hyperedge in range(first, last):
+            # The times of this semiring: a product of counts, or a sum of scores.
             for child in children[begin + hyperedge]:
                 if child == NO_CHILD:
                     continue
@@ -83,6 +85,7 @@ def inside_pass(
                     weights[hyperedge] *= inside[child - low]
                 else:
                     weights[hyperedge] += inside[child - low]
+        # The plus of this semiring; log_plus and max_plus leave local marginals behind.
         if semiring == LOG:
             inside[node - low] = log_plus(weights[first:last])
         elif semiring == MAX:
@@ -105,6 +108,7 @@ def outside_pass(
 ) -> None:
     """Multiply local marginals by their nodes' marginals, `outside`, from the root down."""
     begin = first_hyperedge[low]
+    # Parents come after their children, so a node is complete when it is visited.
     for node in range(high - 1, low - 1, -1):
         for hyperedge in range(first_hyperedge[node], first_hyperedge[node + 1]):
             local_marginals[hyperedge - begin] *= outside[node - low]
@@ -115,7 +119,10 @@ def outside_pass(
 
 @kernel
 def _inside(
-    semiring: int, first_hyperedge: Int64Array, children: Int32Array, weights: FloatArray
+    semiring: int,
+    first_hyperedge: Int64Array,
+    children: Int32Array,
+    weights: FloatArray,
 ) -> FloatArray:
     inside = np.empty(len(first_hyperedge) - 1)
     inside_pass(semiring, first_hyperedge, children, 0, len(inside), weights, inside)
@@ -186,10 +193,16 @@ def root_values(graph: Hypergraph, inside: FloatArray) -> FloatArray:
 
 def marginals(graph: Hypergraph, scores: FloatArray) -> FloatArray:
     """For every hyperedge the probability that a derivation of its sentence contains it: (A,)."""
-    local_marginals, roots, outside = scores.copy(), graph.roots(), np.zeros(graph.nodes)
+    local_marginals, roots, outside = (
+        scores.copy(),
+        graph.roots(),
+        np.zeros(graph.nodes),
+    )
     _inside(LOG, graph.first_hyperedge, graph.children, local_marginals)
     outside[roots[roots != NO_ROOT]] = 1.0
-    outside_pass(graph.first_hyperedge, graph.children, 0, graph.nodes, local_marginals, outside)
+    outside_pass(
+        graph.first_hyperedge, graph.children, 0, graph.nodes, local_marginals, outside
+    )
     return local_marginals
 
 
@@ -211,6 +224,7 @@ def best_derivations(
     grammar: ChartGrammar, graph: Hypergraph, scores: FloatArray
 ) -> list[ScoredDerivation | None]:
     """The best derivation of each sentence of a pruned graph, or None; a score per hyperedge."""
+    # One pass finds the best hyperedge of every node, so every child has rank 0.
     inside, best = max_inside(graph, scores)
 
     def choose(node: NodeId, rank: int) -> tuple[int, Iterable[int]]:
@@ -239,11 +253,15 @@ def _derivation(
     the children's derivations.
     """
     hyperedges = []
+    # A stack instead of a recursion: a derivation may be deeper than Python allows.
     pending = [(root, rank)]
     while pending:
         node, rank = pending.pop()
         hyperedge, ranks = choose(node, rank)
-        hyperedges.append(Hyperedge(grammar[int(graph.rules[hyperedge])], graph.span(node)))
+        hyperedges.append(
+            Hyperedge(grammar[int(graph.rules[hyperedge])], graph.span(node))
+        )
+        # Reversed, because the stack gives the last one first: the order is preorder.
         below = list(zip(graph.children_of(hyperedge), ranks))
         pending.extend(reversed(below))
     return Derivation(tuple(hyperedges))
@@ -319,7 +337,9 @@ def k_best_derivations(
                     queued.add(worse)
                     heapq.heappush(heap, ranked(worse))
 
-    best = inside_values(graph, product, lambda streams: list(islice(heapq.merge(*streams), k)))
+    best = inside_values(
+        graph, product, lambda streams: list(islice(heapq.merge(*streams), k))
+    )
 
     def choose(node: NodeId, rank: int) -> tuple[int, Iterable[int]]:
         return best[node][rank].hyperedge, best[node][rank].ranks

@@ -1,1 +1,3 @@
-"""Grammar induction by minimum description length: the smallest grammar that explains the training pairs."""
+"""Grammar induction by minimum description length: the smallest grammar that explains
+the training pairs.
+"""

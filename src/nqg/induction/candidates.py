@@ -1,4 +1,5 @@
-"""SPLIT, NEW and ELIM of appendix A.2: which rules could replace a rule, given the rest of the grammar.
+"""SPLIT, NEW and ELIM of appendix A.2: which rules could replace a rule, given the rest of the
+grammar.
 
 `candidates` answers for many rules at once. A candidate g of a rule f derives f together with what
 the grammar derives already. So NEW is the union of all rules' candidates, and ELIM(g) is the set of
@@ -29,8 +30,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nqg.grammar.arrays import FloatArray, Int32Array, Int64Array, inlined, unmanaged_kernel
-from nqg.grammar.chart import INITIAL_CAPACITY, MAX_CAPACITY, OUTPUT_CAPACITY, encoded_charts, grow
+from nqg.grammar.arrays import (
+    FloatArray,
+    Int32Array,
+    Int64Array,
+    inlined,
+    unmanaged_kernel,
+)
+from nqg.grammar.chart import (
+    INITIAL_CAPACITY,
+    MAX_CAPACITY,
+    OUTPUT_CAPACITY,
+    encoded_charts,
+    grow,
+)
 from nqg.grammar.chart_kernels import GRAPH_NODES, NOTHING, ints
 from nqg.grammar.encoding import LEAF, NOWHERE, TRIE_ROOT, GrammarArrays, successor
 from nqg.grammar.goal_kernels import (
@@ -144,7 +157,9 @@ class SpanPair(NamedTuple):
         """
         if _repeats(self.source, self.start, self.end - self.start):
             return None
-        if not settings.repeated_targets and _repeats(self.target, self.position, self.length):
+        if not settings.repeated_targets and _repeats(
+            self.target, self.position, self.length
+        ):
             return None
         split = self.split()
         if split is None or not settings.allows(split[factor]):
@@ -177,6 +192,7 @@ def candidates(
     cache = {} if cache is None else cache
     if len(cache) > MAX_CACHED_RULES:
         cache.clear()
+    # Non-terminals become leaves, so that a rule is charted like a sentence.
     leaf_sources = [rule.leaf_source() for rule in rules]
     leaf_targets = [rule.leaf_target() for rule in rules]
     sources, targets = Ragged.of(leaf_sources), Ragged.of(leaf_targets)
@@ -187,7 +203,9 @@ def candidates(
     while len(proposed) < len(rules):
         # The kernel passes over as many rules as its buffers have room for.
         begin = len(proposed)
-        goals = goal_workspace(charts.most_nodes, targets.longest, grammar.max_arity, capacity)
+        goals = goal_workspace(
+            charts.most_nodes, targets.longest, grammar.max_arity, capacity
+        )
         work = CandidateWorkspace(
             used=np.zeros(3, dtype=np.int64),
             cells=ints(*sizes),
@@ -199,16 +217,23 @@ def candidates(
         )
         first_row = np.zeros(len(rules) + 1, dtype=np.int64)
         out = ints(max(capacity, OUTPUT_CAPACITY), 5)
-        end = fill_candidates(begin, sources, targets, grammar, charts, goals, work, first_row, out)
+        end = fill_candidates(
+            begin, sources, targets, grammar, charts, goals, work, first_row, out
+        )
+        # Not even one rule fitted, so the next round has larger buffers.
         if end == begin:
             capacity = grow(capacity, MAX_CAPACITY, f"rule {begin}")
         # Its rows are turned into rules, unless that was done before.
         for number in range(begin, end):
             proposals = cache.setdefault(rules[number], {})
             allowed: set[LabelRule] = set()
-            for row in map(tuple, out[first_row[number] : first_row[number + 1]].tolist()):
+            for row in map(
+                tuple, out[first_row[number] : first_row[number + 1]].tolist()
+            ):
                 if row not in proposals:
-                    pair = SpanPair(leaf_sources[number], leaf_targets[number], *row[1:])
+                    pair = SpanPair(
+                        leaf_sources[number], leaf_targets[number], *row[1:]
+                    )
                     proposals[row] = pair.proposed(row[0], settings)
                 rule = proposals[row]
                 if rule is not None and rule != settings.tabu:
@@ -235,7 +260,9 @@ class SplitTable:
         """The pair of an entry of the flat arrays, and which factor of the split it is."""
         factor, span, substring = np.unravel_index(index, self.bits.shape)
         sides = self.rule.leaf_source(), self.rule.leaf_target()
-        return SpanPair(*sides, *self.spans[span], *self.substrings[substring]), int(factor)
+        return SpanPair(*sides, *self.spans[span], *self.substrings[substring]), int(
+            factor
+        )
 
 
 def all_splits(
@@ -265,7 +292,11 @@ def all_splits(
         for factor in (OUTER, INNER):
             sources = [split[factor].source for split in by_span]
             targets = [split[factor].target for split in by_substring.values()]
-            bits.append(np.add.outer(list(map(side_bits, sources)), list(map(side_bits, targets))))
+            bits.append(
+                np.add.outer(
+                    list(map(side_bits, sources)), list(map(side_bits, targets))
+                )
+            )
             buckets.append(_buckets(_hashes(sources)[:, None], _hashes(targets)))
         yield SplitTable(rule, spans, substrings, np.stack(bits), np.stack(buckets))
 
@@ -280,7 +311,9 @@ def _buckets(sources: Int64Array, targets: Int64Array) -> Int32Array:
     return (mixed * FIBONACCI_FACTOR >> np.uint64(64 - BUCKET_BITS)).astype(np.int32)
 
 
-def _spans(source: Labels, settings: SplitSettings) -> dict[tuple[int, int], list[tuple[int, int]]]:
+def _spans(
+    source: Labels, settings: SplitSettings
+) -> dict[tuple[int, int], list[tuple[int, int]]]:
     """The spans that may be taken out, by the numbers of leaves before their starts and ends."""
     before = [0, *accumulate(label <= LEAF for label in source)]
     repeated, _ = _longest_repeated(source)
@@ -288,15 +321,23 @@ def _spans(source: Labels, settings: SplitSettings) -> dict[tuple[int, int], lis
     for start, end in combinations(range(len(source) + 1), 2):
         inner_arity = before[end] - before[start]
         arity = max(inner_arity, before[-1] - inner_arity + 1)
-        is_trivial = end - start == len(source) or (end - start == 1 and inner_arity == 1)
-        if is_trivial or arity > settings.max_non_terminals or end - start <= repeated[start]:
+        is_trivial = end - start == len(source) or (
+            end - start == 1 and inner_arity == 1
+        )
+        if (
+            is_trivial
+            or arity > settings.max_non_terminals
+            or end - start <= repeated[start]
+        ):
             continue
         if settings.is_balanced(source[start:end]):
             spans.setdefault((before[start], before[end]), []).append((start, end))
     return spans
 
 
-def _substrings(target: Labels, settings: SplitSettings) -> dict[Labels, list[tuple[int, int]]]:
+def _substrings(
+    target: Labels, settings: SplitSettings
+) -> dict[Labels, list[tuple[int, int]]]:
     """The substrings that may be taken out, each once, by their leaves in order."""
     anywhere, before = _longest_repeated(target)
     repeated = before if settings.repeated_targets else anywhere
@@ -306,7 +347,9 @@ def _substrings(target: Labels, settings: SplitSettings) -> dict[Labels, list[tu
             string = target[position : position + length]
             is_bare = length == len(target) or (length == 1 and string[0] <= LEAF)
             if settings.is_balanced(string) and (settings.bare_targets or not is_bare):
-                leaves = sorted({label for label in string if label <= LEAF}, reverse=True)
+                leaves = sorted(
+                    {label for label in string if label <= LEAF}, reverse=True
+                )
                 substrings.setdefault(tuple(leaves), []).append((position, length))
     return substrings
 
@@ -324,7 +367,9 @@ def _longest_repeated(labels: Labels) -> tuple[list[int], list[int]]:
     for position in reversed(range(len(labels))):
         common[:-1] = np.where(array == labels[position], common[1:] + 1, 0)
         before[position] = int(common[:position].max(initial=0))
-        anywhere[position] = max(before[position], int(common[position + 1 : -1].max(initial=0)))
+        anywhere[position] = max(
+            before[position], int(common[position + 1 : -1].max(initial=0))
+        )
     return anywhere, before
 
 
@@ -338,7 +383,10 @@ class SplitPool:
     """
 
     def __init__(
-        self, settings: SplitSettings, side_bits: Callable[[Labels], float], least: float
+        self,
+        settings: SplitSettings,
+        side_bits: Callable[[Labels], float],
+        least: float,
     ) -> None:
         self.threshold = math.inf
         self._settings, self._side_bits, self._least = settings, side_bits, least
@@ -368,15 +416,21 @@ class SplitPool:
     def release(self, rules: Iterable[LabelRule]) -> None:
         """Release next whatever has one of `rules` for a factor."""
         for rule in rules:
-            self._saved[_buckets(_hashes([rule.source]), _hashes([rule.target]))] = np.inf
+            self._saved[_buckets(_hashes([rule.source]), _hashes([rule.target]))] = (
+                np.inf
+            )
 
     def lower_threshold(self) -> None:
         self.threshold = max(self._least, self._next / 2)
 
     def released(self) -> Iterator[tuple[LabelRule, LabelRule, LabelRule]]:
-        """A factor, its companion and the rule they derive, for all that are above the threshold."""
+        """A factor, its companion and the rule they derive, for all that are above the
+        threshold.
+        """
         # Most tables have few entries, so NumPy looks at all of them together.
-        tables = [table for rule_tables in self._tables.values() for table in rule_tables]
+        tables = [
+            table for rule_tables in self._tables.values() for table in rule_tables
+        ]
         if not tables:
             self._next = -math.inf
             return
@@ -390,18 +444,24 @@ class SplitPool:
         self._is_released[buckets[is_reached]] = True
 
         # New rules may have factors that were released because other rules have them.
-        is_new = np.repeat([table.rule in self._new for table in tables], np.diff(offsets))
+        is_new = np.repeat(
+            [table.rule in self._new for table in tables], np.diff(offsets)
+        )
         self._new.clear()
         entries: dict[LabelRule, list[tuple[SpanPair, int]]] = {}
         for index in np.flatnonzero(is_reached | (was_released & is_new)):
             number = np.searchsorted(offsets, index, side="right") - 1
             table = tables[number]
-            entries.setdefault(table.rule, []).append(table.entry(index - offsets[number]))
+            entries.setdefault(table.rule, []).append(
+                table.entry(index - offsets[number])
+            )
         for rule, pairs in entries.items():
             for pair, factor in sorted(pairs):
                 split = pair.split()
                 assert split is not None, "only splits into two rules are in tables"
-                if all(map(self._settings.allows, split)) and pair.composes(self._settings, split):
+                if all(map(self._settings.allows, split)) and pair.composes(
+                    self._settings, split
+                ):
                     yield split[factor], split[1 - factor], rule
 
 
@@ -433,11 +493,13 @@ def _add_outside_pair(
     start: int, end: int, position: int, length: int, work: CandidateWorkspace
 ) -> None:
     """Append an outside pair, unless it is there already."""
+    # Pairs over one span are a linked list, from the newest to the oldest.
     pair = work.newest_pair[start, end]
     while pair != NOTHING:
         if work.pairs[pair, 2] == position and work.pairs[pair, 3] == length:
             return
         pair = work.older_pair[pair]
+    # A full workspace is marked; the rule is then tried again with fresh buffers.
     pair = work.used[CANDIDATE_PAIRS]
     if pair == len(work.pairs):
         work.used[CANDIDATES_FULL] = 1
@@ -450,14 +512,21 @@ def _add_outside_pair(
 
 
 @inlined
-def _push(trie_node: int, position: int, passed: int, hole: int, work: CandidateWorkspace) -> None:
+def _push(
+    trie_node: int, position: int, passed: int, hole: int, work: CandidateWorkspace
+) -> None:
     """Put a state on the stack, whose non-terminals lie over `spans`."""
     at = work.used[CANDIDATE_STATES]
     if at == len(work.states):
         work.used[CANDIDATES_FULL] = 1
         return
     state = work.states[at]
-    state[NODE], state[READ], state[PASSED], state[HOLE] = trie_node, position, passed, hole
+    state[NODE], state[READ], state[PASSED], state[HOLE] = (
+        trie_node,
+        position,
+        passed,
+        hole,
+    )
     for bound in range(2 * passed):
         state[FIRST_BOUND + bound] = work.spans[bound]
     work.used[CANDIDATE_STATES] += 1
@@ -468,6 +537,7 @@ def _hole_length(
     rule: int, hole: int, length: int, grammar: GrammarArrays, goals: GoalWorkspace
 ) -> int:
     """How long the hole's yield is if the rule yields `length` tokens, or NOTHING."""
+    # Take from the length what terminals and the other non-terminals yield.
     holes = 0
     for at in range(grammar.targets.offsets[rule], grammar.targets.offsets[rule + 1]):
         symbol = grammar.targets.values[at]
@@ -477,6 +547,7 @@ def _hole_length(
             holes += 1
         else:
             length -= goals.lengths[goals.chosen_goals[-symbol - 1]]
+    # The rest is shared evenly, since each occurrence yields the same string.
     if length > 0 and length % holes == 0:
         return length // holes
     return NOTHING
@@ -530,16 +601,21 @@ def _solve_hole(
     arity = grammar.arities[rule]
     for at in range(arity):
         goals.nodes[at] = work.cells[work.spans[2 * at], work.spans[2 * at + 1]]
+    # The hole has no node: its yield is what is looked for.
     goals.nodes[hole] = NOTHING
     more = choose_first(arity, goals)
     while more and not work.used[CANDIDATES_FULL]:
         position, length = work.pairs[pair, 2], work.pairs[pair, 3]
         length = _hole_length(rule, hole, length, grammar, goals)
         if length != NOTHING:
-            position = _hole_position(rule, hole, length, position, target, grammar, goals)
+            position = _hole_position(
+                rule, hole, length, position, target, grammar, goals
+            )
             if position != NOTHING:
                 # Equal strings have one name: their first occurrence.
-                first = find_run(target[position : position + length], target, 0) - length
+                first = (
+                    find_run(target[position : position + length], target, 0) - length
+                )
                 start, end = work.spans[2 * hole], work.spans[2 * hole + 1]
                 _add_outside_pair(start, end, first, length, work)
         more = choose_next(arity, goals)
@@ -561,7 +637,12 @@ def _expand_outside_pair(
     while work.used[CANDIDATE_STATES] > 0 and not work.used[CANDIDATES_FULL]:
         work.used[CANDIDATE_STATES] -= 1
         state = work.states[work.used[CANDIDATE_STATES]]
-        trie_node, position, passed, hole = state[NODE], state[READ], state[PASSED], state[HOLE]
+        trie_node, position, passed, hole = (
+            state[NODE],
+            state[READ],
+            state[PASSED],
+            state[HOLE],
+        )
         for bound in range(2 * passed):
             work.spans[bound] = state[FIRST_BOUND + bound]
 
@@ -628,7 +709,10 @@ def fill_candidates(
             pair += 1
         at = first_row[rule]
         goal_count = goals.graph.used[GRAPH_NODES]
-        if work.used[CANDIDATES_FULL] or at + goal_count + work.used[CANDIDATE_PAIRS] > len(out):
+        # Each goal and each pair may take a row, so all of them must have room.
+        if work.used[CANDIDATES_FULL] or at + goal_count + work.used[
+            CANDIDATE_PAIRS
+        ] > len(out):
             return rule
 
         # Inside: every derivable pair but the whole source and lone leaves proposes the outer rule.

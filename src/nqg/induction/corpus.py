@@ -34,7 +34,9 @@ LEAST_GIVEN_TOKEN = 0.25
 LEAST_ALIKE = 0.25
 
 
-def shortest_first(examples: Iterable[Example], count: int | None = None) -> list[Example]:
+def shortest_first(
+    examples: Iterable[Example], count: int | None = None
+) -> list[Example]:
     """Each pair once, by the length of its source, and of these the first `count`, or all.
 
     >>> examples = [Example("c d", "C"), Example("a", "A"), Example("b", "B")]
@@ -54,7 +56,10 @@ def shortest_first(examples: Iterable[Example], count: int | None = None) -> lis
                 f"expected at most {MAX_TOKENS_A_SIDE:,}"
             )
         distinct.setdefault(pair, example)
-    return sorted(distinct.values(), key=lambda example: len(example.source_tokens))[:count]
+    # The sort is stable, so examples of equal length stay in their order.
+    return sorted(distinct.values(), key=lambda example: len(example.source_tokens))[
+        :count
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +88,14 @@ class CommonAffix:
         opening = _shared_beginning(min(targets), max(targets))
         closing = _shared_beginning(min(backwards), max(backwards))
         shortest = min(map(len, targets))
+        # Try the longest affixes first, and of equally long ones the longest opening.
         for size in range(min(opening + closing, shortest - 1), 0, -1):
             for left in range(min(opening, size), max(0, size - closing) - 1, -1):
                 right = size - left
-                if all(is_balanced(target[left : len(target) - right]) for target in targets):
+                if all(
+                    is_balanced(target[left : len(target) - right])
+                    for target in targets
+                ):
                     return cls(targets[0][:left], targets[0][len(targets[0]) - right :])
         return None
 
@@ -146,8 +155,8 @@ def lexical_rules(examples: Iterable[Example]) -> list[Rule]:
 
     over distinct examples: tokens that occur with everything, like `answer`, differ little. A token
     without a letter or digit is punctuation and not considered. Of tokens that go equally well with
-    a word, only one that is the word itself is taken. A rare form of a word, *capitals*, says little
-    about `capital`, a token that most examples have, `state`, is not told by its words, and
+    a word, only one that is the word itself is taken. A rare form of a word, *capitals*, says
+    little about `capital`, a token that most examples have, `state`, is not told by its words, and
     *largest* is `largest` or `largest_one`: for tokens that begin like the word it is enough that
     some of its examples have them.
 
@@ -155,6 +164,7 @@ def lexical_rules(examples: Iterable[Example]) -> list[Rule]:
     >>> [str(rule) for rule in lexical_rules(Example(*pair.split(" = ")) for pair in pairs)]
     ['left ### LEFT', 'run ### RUN', 'walk ### WALK']
     """
+    # Count the examples with each word, with each token, and with both.
     words, tokens, together = Counter[str](), Counter[str](), Counter[tuple[str, str]]()
     distinct = {(example.source_tokens, example.target_tokens) for example in examples}
     for source, target in distinct:
@@ -185,6 +195,7 @@ def lexical_rules(examples: Iterable[Example]) -> list[Rule]:
                 equals = []
             if score >= highest:
                 best[word] = score, [*equals, token]
+    # Where several tokens share the best score, none of them is taken for it.
     for word, (_, equals) in best.items():
         if len(equals) == 1:
             chosen.add((word, equals[0]))
@@ -232,14 +243,18 @@ class EncodedExamples:
         return LabelRule(tuple(source.tolist()), tuple(target.tolist()))
 
     def touched_by(self, rules: Iterable[LabelRule]) -> Mask:
-        """The examples in whose derivations one of `rules` could take part: those with its words."""
+        """The examples in whose derivations one of `rules` could take part: those with
+        its words.
+        """
         touched = np.zeros(len(self), dtype=np.bool_)
         for rule in rules:
             _mark_matches(np.array(rule.source, np.int32), self.sources, touched)
         return touched
 
     def select(self, numbers: Int64Array) -> EncodedExamples:
-        return EncodedExamples(self.sources.select(numbers), self.targets.select(numbers))
+        return EncodedExamples(
+            self.sources.select(numbers), self.targets.select(numbers)
+        )
 
 
 @inlined
@@ -262,6 +277,7 @@ def _matches(pattern: Int32Array, sentence: Int32Array) -> bool:
     """
     at = position = 0
     while at < len(pattern):
+        # A non-terminal stands for at least one token.
         while at < len(pattern) and pattern[at] == NT:
             position += 1
             at += 1
@@ -280,5 +296,7 @@ def _matches(pattern: Int32Array, sentence: Int32Array) -> bool:
 def _mark_matches(pattern: Int32Array, sentences: Ragged, touched: Mask) -> None:
     """Mark the sentences that have the pattern, every non-terminal for at least one token."""
     for sentence in range(len(touched)):
-        tokens = sentences.values[sentences.offsets[sentence] : sentences.offsets[sentence + 1]]
+        tokens = sentences.values[
+            sentences.offsets[sentence] : sentences.offsets[sentence + 1]
+        ]
         touched[sentence] |= _matches(pattern, tokens)

@@ -1,7 +1,7 @@
 """The objective of appendix A.2: bits for the grammar, and bits to choose targets.
 
-A target is chosen among the derivations of its source. A search handles rules as tuples of integers,
-`LabelRule`; a `TerminalVocabulary` translates.
+A target is chosen among the derivations of its source. A search handles rules as tuples of
+integers, `LabelRule`; a `TerminalVocabulary` translates.
 """
 
 from __future__ import annotations
@@ -70,7 +70,9 @@ class TerminalVocabulary:
     terminals: tuple[str, ...]
 
     @classmethod
-    def of(cls, examples: Iterable[Example], rules: Iterable[Rule] = ()) -> TerminalVocabulary:
+    def of(
+        cls, examples: Iterable[Example], rules: Iterable[Rule] = ()
+    ) -> TerminalVocabulary:
         """All tokens of the examples and all terminals of the rules, in the order of their text."""
         terminals: set[str] = set()
         for example in examples:
@@ -96,7 +98,9 @@ class TerminalVocabulary:
 
     def pair(self, example: Example) -> LabelRule:
         """An example as a rule of its own."""
-        return LabelRule(self.labels(example.source_tokens), self.labels(example.target_tokens))
+        return LabelRule(
+            self.labels(example.source_tokens), self.labels(example.target_tokens)
+        )
 
     def label_rule(self, rule: Rule) -> LabelRule:
         source = tuple(max(NT, label) for label in self.labels(rule.source))
@@ -108,7 +112,8 @@ class TerminalVocabulary:
     def symbols(self, labels: Labels) -> Symbols:
         """The symbols of a side whose non-terminals are -1, -2, …"""
         return tuple(
-            NonTerminal(-label) if label < 0 else self.terminals[label] for label in labels
+            NonTerminal(-label) if label < 0 else self.terminals[label]
+            for label in labels
         )
 
 
@@ -155,7 +160,9 @@ def description_length(
     grammar: Grammar, examples: Sequence[Example], settings: InductionSettings
 ) -> DescriptionLength:
     """The objective on distinct examples; infinite if one cannot be derived."""
-    pairs = dict.fromkeys((example.source_tokens, example.target_tokens) for example in examples)
+    pairs = dict.fromkeys(
+        (example.source_tokens, example.target_tokens) for example in examples
+    )
     sources = grammar.encoded.encode([source for source, _ in pairs])
     targets = grammar.encoded.encode([target for _, target in pairs])
     data_term = fitted_data_bits if settings.fitted else data_bits

@@ -78,12 +78,17 @@ class Induction:
         self._evaluations = 0
         # Targets are searched without their common affix first.
         self._affix = CommonAffix.of(self._examples) if self.settings.frame else None
-        sample = shortest_first(map(self._searched, self._examples), self.settings.shortest)
+        sample = shortest_first(
+            map(self._searched, self._examples), self.settings.shortest
+        )
         if not sample:
             raise NqgError("there are no examples to learn from")
+        # Examples that the seed rules derive get no rules of their own.
         derived: set[Example] = set()
         if self._seeds:
-            derived = set(sample).difference(_underivable(self._grammar_of(self._seeds), sample))
+            derived = set(sample).difference(
+                _underivable(self._grammar_of(self._seeds), sample)
+            )
         self._begin(sample, self._seeds, derived)
 
     def _grammar_of(self, rules: Iterable[Rule]) -> Grammar:
@@ -94,28 +99,48 @@ class Induction:
         return self._types is None or self._types.fits(target)
 
     def _begin(
-        self, examples: Sequence[Example], rules: Iterable[Rule], derived: Container[Example] = ()
+        self,
+        examples: Sequence[Example],
+        rules: Iterable[Rule],
+        derived: Container[Example] = (),
     ) -> None:
         """Begin a search with `rules` and with a rule for each of `examples` that is not `derived`.
 
         All of the examples join the sample.
         """
         self._sample += examples
-        self._vocabulary = TerminalVocabulary.of(self._sample, [*self._seeds, *self._lexicon])
-        pairs = [self._vocabulary.pair(example) for example in examples if example not in derived]
+        # The vocabulary covers the whole sample, so it is built anew when that grows.
+        self._vocabulary = TerminalVocabulary.of(
+            self._sample, [*self._seeds, *self._lexicon]
+        )
+        pairs = [
+            self._vocabulary.pair(example)
+            for example in examples
+            if example not in derived
+        ]
+        # Pruning spares the lexical rules that are marked here: those of cognates.
         lexicon: dict[LabelRule, bool] = {}
         for rule in self._lexicon:
             stays = is_cognate(str(rule.source[0]), str(rule.target[0]))
             lexicon[self._vocabulary.label_rule(rule)] = stays
-        seeds = [*pairs, *self._identity_rules(pairs), *_lexical_rules_of(pairs, lexicon)]
+        seeds = [
+            *pairs,
+            *self._identity_rules(pairs),
+            *_lexical_rules_of(pairs, lexicon),
+        ]
         seeds += map(self._vocabulary.label_rule, rules)
-        corpus = EncodedExamples.of([self._vocabulary.pair(example) for example in self._sample])
+        # The corpus is all of the sample, also what older rules derive.
+        corpus = EncodedExamples.of(
+            [self._vocabulary.pair(example) for example in self._sample]
+        )
         self._search = Search(
             corpus, dict.fromkeys(seeds), self.settings, self._split_settings(), lexicon
         )
 
     def _identity_rules(self, pairs: Iterable[LabelRule]) -> Iterator[LabelRule]:
-        """A rule for each string that a source and its target share, if legal programs can have it."""
+        """A rule for each string that a source and its target share, if legal programs
+        can have it.
+        """
         if not self.settings.identity_rules:
             return
         for source, target in pairs:
@@ -136,28 +161,39 @@ class Induction:
             max_non_terminals=self.settings.max_non_terminals,
             brackets=tuple(brackets),
             bare_targets=self.settings.bare_targets,
-            placeholders=frozenset(number for token, number in numbers.items() if slot_of(token)),
+            placeholders=frozenset(
+                number for token, number in numbers.items() if slot_of(token)
+            ),
             composes=self._composes(self._types) if self._types else None,
         )
 
     def _composes(self, types: Signatures) -> Callable[[Labels, int, Labels], bool]:
-        """Whether a target in numbers can stand for a non-terminal of another one in legal programs."""
+        """Whether a target in numbers can stand for a non-terminal of another one in
+        legal programs.
+        """
         symbols = self._vocabulary.symbols
+        # The search asks for the same targets again and again, so answers are cached.
         fragments = cache(lambda target: types.fragments(symbols(target)))
         arguments = cache(
-            lambda hole, target: types.argument_fragments(NonTerminal(hole), symbols(target))
+            lambda hole, target: types.argument_fragments(
+                NonTerminal(hole), symbols(target)
+            )
         )
 
         def composes(outer: Labels, hole: int, inner: Labels) -> bool:
             available = fragments(inner)
-            return bool(available) and any(map(available.issuperset, arguments(hole, outer)))
+            return bool(available) and any(
+                map(available.issuperset, arguments(hole, outer))
+            )
 
         return composes
 
     @property
     def length(self) -> DescriptionLength:
         """The objective on the examples that are searched."""
-        return DescriptionLength(self._search.grammar_bits, float(self._search.data_bits.sum()))
+        return DescriptionLength(
+            self._search.grammar_bits, float(self._search.data_bits.sum())
+        )
 
     @property
     def sample(self) -> Sequence[Example]:
@@ -171,7 +207,9 @@ class Induction:
 
     @property
     def evaluations(self) -> int:
-        """How often grammars were looked at so far: the same on every machine, unlike the time that it takes."""
+        """How often grammars were looked at so far: the same on every machine, unlike
+        the time that it takes.
+        """
         return self._evaluations + self._search.evaluations
 
     @property
@@ -204,14 +242,19 @@ class Induction:
                 return
 
     def _missing(self) -> list[Example]:
-        """The shortest examples that the rules do not derive, as many as there are in the sample."""
+        """The shortest examples that the rules do not derive, as many as there are in
+        the sample.
+        """
         if self._stage == self.settings.stages or self.settings.shortest is None:
             return []
-        missing = _underivable(self._grammar_of(self._rules()), self._examples, self._searched)
+        missing = _underivable(
+            self._grammar_of(self._rules()), self._examples, self._searched
+        )
         return shortest_first(missing, len(self._sample))
 
     def _begin_again(self, phase: Phase, examples: Sequence[Example]) -> InductionStep:
         """The step that begins a search anew with the rules found so far and more examples."""
+        # The bits are taken now, since `_begin` replaces the search they belong to.
         rules, before = dict.fromkeys(self._rules()), self.length
         self._evaluations += self._search.evaluations
         self._begin(examples, rules)
@@ -221,7 +264,8 @@ class Induction:
             added=tuple(rule for rule in self._rules() if rule not in rules),
             removed=(),
             saved=DescriptionLength(
-                before.grammar_bits - after.grammar_bits, before.data_bits - after.data_bits
+                before.grammar_bits - after.grammar_bits,
+                before.data_bits - after.data_bits,
             ),
             rules=self.searched_rules,
             length=after,
@@ -238,15 +282,20 @@ class Induction:
         grammar = self._grammar_of(self._rules())
         if self.settings.shortest is not None or self._affix is not None:
             grammar = self._grammar_with(grammar, _underivable(grammar, self._examples))
+        # Legal examples that no well-typed derivation yields get their rules back.
         legal = self._target_grammar
         if legal is not None:
             lost = _underivable(grammar.typed_by(legal), self._examples)
-            is_legal = (example for example in lost if legal.accepts(example.target_tokens))
+            is_legal = (
+                example for example in lost if legal.accepts(example.target_tokens)
+            )
             grammar = self._grammar_with(grammar, is_legal)
         return grammar
 
     def _grammar_with(self, grammar: Grammar, examples: Iterable[Example]) -> Grammar:
-        rules = [Rule(example.source_tokens, example.target_tokens) for example in examples]
+        rules = [
+            Rule(example.source_tokens, example.target_tokens) for example in examples
+        ]
         return self._grammar_of([*grammar, *rules])
 
     def _rules(self) -> list[Rule]:
@@ -257,7 +306,9 @@ class Induction:
         return self._affix.strip(example) if self._affix else example
 
 
-def _lexical_rules_of(pairs: Iterable[LabelRule], lexicon: Iterable[LabelRule]) -> list[LabelRule]:
+def _lexical_rules_of(
+    pairs: Iterable[LabelRule], lexicon: Iterable[LabelRule]
+) -> list[LabelRule]:
     """The lexical rules whose words some of the pairs have."""
     words: set[int] = set()
     for pair in pairs:

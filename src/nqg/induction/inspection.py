@@ -42,7 +42,11 @@ class Ambiguity:
 
     def __str__(self) -> str:
         # The number can be astronomical.
-        return f"{self.derivations:,}" if self.derivations < 10**9 else f"{self.derivations:.1e}"
+        return (
+            f"{self.derivations:,}"
+            if self.derivations < 10**9
+            else f"{self.derivations:.1e}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +148,9 @@ def sentences_using(graph: Hypergraph, rules: int) -> Int64Array:
 
 @dataclass(frozen=True, slots=True)
 class GrammarReport:
-    """A grammar, what symbols cost, how many rules to list and, where it was asked for, coverage."""
+    """A grammar, what symbols cost, how many rules to list and, where it was asked for,
+    coverage.
+    """
 
     grammar: Grammar
     settings: InductionSettings
@@ -222,7 +228,9 @@ class GrammarReport:
     def _uses(self, covered: Coverage) -> str:
         """The rules that derivations of the examples use most."""
         used = [use for use in covered.uses if use.examples]
-        lines = ["most used rules, by the share of those examples whose derivations use them:"]
+        lines = [
+            "most used rules, by the share of those examples whose derivations use them:"
+        ]
         lines += [
             f"{100 * use.examples / covered.with_target:5.1f} %  {use.rule}"
             for use in used[: self.top]

@@ -1,15 +1,18 @@
-"""The data term with fitted probabilities: how likely a rule is under each non-terminal of each rule.
+"""The data term with fitted probabilities: how likely a rule is under each non-terminal of each
+rule.
 
-Equal weights charge every sentence for readings that no example ever uses, so ambiguity costs more the more examples
-there are. Here a derivation has the probability ∏ p(rule | parent rule, non-terminal), and what the examples show is
-learnt by expectation maximisation over the derivations of their targets; what is left to pay is real doubt. Each half
-of the examples is judged by what the other half shows, so that nothing is learnt by heart.
+Equal weights charge every sentence for readings that no example ever uses, so ambiguity costs more
+the more examples there are. Here a derivation has the probability ∏ p(rule | parent rule,
+non-terminal), and what the examples show is learnt by expectation maximisation over the derivations
+of their targets; what is left to pay is real doubt. Each half of the examples is judged by what the
+other half shows, so that nothing is learnt by heart.
 
     −Σ_(x,y) log₂ Σ_{z ∈ Z_xy} p(z) / Σ_{z ∈ Z_x*} p(z)
 
-An *argument* is a non-terminal of a rule, or the root. Rules that no example has as an argument keep a share of
-`SMOOTHING`. Forests are annotated with parents (Johnson, 1998): a node for each argument that it fills, so that the
-weight of a hyperedge is one number and the passes of `nqg.grammar.semirings` do the rest.
+An *argument* is a non-terminal of a rule, or the root. Rules that no example has as an argument
+keep a share of `SMOOTHING`. Forests are annotated with parents (Johnson, 1998): a node for each
+argument that it fills, so that the weight of a hyperedge is one number and the passes of
+`nqg.grammar.semirings` do the rest.
 """
 
 from __future__ import annotations
@@ -41,16 +44,25 @@ BATCH_SIZE = 256
 
 @dataclass(frozen=True, slots=True)
 class AnnotatedForests:
-    """Forests with a node for each argument that a node fills, and the argument of every hyperedge's node: (A,)."""
+    """Forests with a node for each argument that a node fills, and the argument of
+    every hyperedge's node: (A,).
+    """
 
     graph: Hypergraph
     arguments: Int64Array
 
     @classmethod
     def of(cls, forests: Hypergraph, first_argument: Int64Array) -> AnnotatedForests:
-        """The annotation of pruned forests; the arguments of rule r are numbered from first_argument[r] on."""
-        count = int(first_argument[-1]) + forests.children.shape[1] if len(first_argument) else 1
-        # Every use of a node as a child, and every root, is a pair (node, argument); equal pairs are one new node.
+        """The annotation of pruned forests; the arguments of rule r are numbered from
+        first_argument[r] on.
+        """
+        count = (
+            int(first_argument[-1]) + forests.children.shape[1]
+            if len(first_argument)
+            else 1
+        )
+        # Every use of a node as a child, and every root, is a pair (node, argument); equal pairs
+        # are one new node.
         hyperedges, positions = np.nonzero(forests.children != NO_CHILD)
         children = forests.children[hyperedges, positions].astype(np.int64)
         roots = forests.roots()
@@ -59,7 +71,8 @@ class AnnotatedForests:
         uses = np.append(uses, roots * count + ROOT_ARGUMENT)
         pairs, numbers = np.unique(uses, return_inverse=True)
         nodes, arguments = np.divmod(pairs, count)
-        # Each new node has copies of the hyperedges of the old one, with the new nodes for children.
+        # Each new node has copies of the hyperedges of the old one, with the new nodes for
+        # children.
         new_children = np.full_like(forests.children, NO_CHILD)
         new_children[hyperedges, positions] = numbers[: len(hyperedges)]
         sizes = np.diff(forests.first_hyperedge)[nodes]
@@ -77,7 +90,9 @@ class AnnotatedForests:
 
 @dataclass(frozen=True, slots=True)
 class RuleProbabilities:
-    """p(rule | argument): (S, R); the arguments of rule r begin at first_argument[r], the root is argument 0."""
+    """p(rule | argument): (S, R); the arguments of rule r begin at first_argument[r],
+    the root is argument 0.
+    """
 
     first_argument: Int64Array
     values: FloatArray
@@ -87,21 +102,30 @@ class RuleProbabilities:
         ends = ROOT_ARGUMENT + 1 + np.cumsum(grammar.arities, dtype=np.int64)
         arguments = int(ends[-1]) if len(ends) else 1
         rules = max(1, int(np.count_nonzero(grammar.active)))
-        return cls(ends - grammar.arities, np.full((arguments, len(grammar.arities)), 1 / rules))
+        return cls(
+            ends - grammar.arities,
+            np.full((arguments, len(grammar.arities)), 1 / rules),
+        )
 
     def log_sums(self, forests: AnnotatedForests) -> FloatArray:
         """For every sentence the logarithm of the summed probabilities of its derivations."""
-        return root_values(forests.graph, log_inside(forests.graph, self._log_weights(forests)))
+        return root_values(
+            forests.graph, log_inside(forests.graph, self._log_weights(forests))
+        )
 
     def refitted(self, forests: AnnotatedForests, rules: int) -> RuleProbabilities:
-        """One step of expectation maximisation on the derivations in `forests`, smoothed over so many rules."""
+        """One step of expectation maximisation on the derivations in `forests`,
+        smoothed over so many rules.
+        """
         counts = self.expected_counts(forests)
         totals = counts.sum(axis=1, keepdims=True)
         values = (counts + SMOOTHING / rules) / (totals + SMOOTHING)
         return RuleProbabilities(self.first_argument, values)
 
     def expected_counts(self, forests: AnnotatedForests) -> FloatArray:
-        """How often each rule is expected as each argument in the derivations in `forests`: (S, R)."""
+        """How often each rule is expected as each argument in the derivations in
+        `forests`: (S, R).
+        """
         arguments, rules = self.values.shape
         cells = forests.arguments * rules + forests.graph.rules
         weights = marginals(forests.graph, self._log_weights(forests))
@@ -114,7 +138,9 @@ class RuleProbabilities:
         return logarithms[forests.arguments, forests.graph.rules]
 
 
-def fitted_data_bits(grammar: GrammarArrays, sources: Ragged, targets: Ragged) -> FloatArray:
+def fitted_data_bits(
+    grammar: GrammarArrays, sources: Ragged, targets: Ragged
+) -> FloatArray:
     """For each pair the bits that tell its target, by probabilities fitted to others."""
     rules = max(1, int(np.count_nonzero(grammar.active)))
     folds = random_folds(sources.rows)

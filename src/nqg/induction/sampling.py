@@ -93,15 +93,20 @@ class GrammarSampler:
             raise NqgError("the grammar has no rules to draw pairs from")
         self.grammar, self.settings = grammar, settings
         self.space = TypedSpace.of(grammar)
+        # Without a set bound the longest example gives it; 0 means that there is none.
         lengths = [len(example.target_tokens) for example in examples]
-        self.longest = settings.longest or math.ceil(MAX_LENGTH_RATIO * max(lengths, default=0))
+        self.longest = settings.longest or math.ceil(
+            MAX_LENGTH_RATIO * max(lengths, default=0)
+        )
         counts = self._expected_counts(examples)
         self.rule_bonus = self._rule_bonus(examples)
         self.probabilities = smoothed(counts, self.space.legal, settings)
 
     def samples(self, count: int, seed: int = 0) -> list[Example]:
         """Different pairs, `count` or as many as a few draws for each have found."""
-        table = SamplingTable(self.space, self.probabilities * self.rule_bonus, self.settings.depth)
+        table = SamplingTable(
+            self.space, self.probabilities * self.rule_bonus, self.settings.depth
+        )
         if table.total <= 0:
             raise NqgError(
                 f"no legal target has a derivation of depth {self.settings.depth} or less; "
@@ -111,6 +116,7 @@ class GrammarSampler:
         derivations: set[DrawnDerivation] = set()
         pairs: dict[tuple[str, str], Example] = {}
         sentences_of = Counter[str]()
+        # Draws are bounded, because the grammar may have fewer than `count` pairs.
         for _ in range(DRAWS * count):
             if len(pairs) >= count:
                 break
@@ -119,6 +125,7 @@ class GrammarSampler:
                 continue
             derivations.add(derivation)
             source, target = render_derivation(derivation, self.grammar)
+            # A target of n tokens has n - 1 spaces.
             is_long = bool(self.longest) and target.count(" ") >= self.longest
             is_common = sentences_of[target] >= self.settings.per_target
             if not (is_long or is_common or (source, target) in pairs):
@@ -134,7 +141,9 @@ class GrammarSampler:
         derivable = int(is_derivable.sum())
         tokens = 0
         for number in np.flatnonzero(is_derivable).tolist():
-            tokens += len(examples[number].source_tokens) + len(examples[number].target_tokens)
+            tokens += len(examples[number].source_tokens) + len(
+                examples[number].target_tokens
+            )
         total = SamplingTable(self.space, self.probabilities, self.settings.depth).total
         if not tokens or total <= 0:
             return Fit(len(examples), derivable, None)
@@ -144,7 +153,9 @@ class GrammarSampler:
 
     def _forests(self, examples: Sequence[Example]) -> AnnotatedForests:
         full = charts(self.grammar, [example.source_tokens for example in examples])
-        goal = goal_charts(self.grammar, full, [example.target_tokens for example in examples])
+        goal = goal_charts(
+            self.grammar, full, [example.target_tokens for example in examples]
+        )
         return AnnotatedForests.of(goal, self.space.first_argument)
 
     def _expected_counts(self, examples: Sequence[Example]) -> FloatArray:
@@ -160,7 +171,9 @@ class GrammarSampler:
         return counts
 
     def _rule_bonus(self, examples: Sequence[Example]) -> FloatArray:
-        """How much each rule is favoured, for its rarest target token and for their number: (R,)."""
+        """How much each rule is favoured, for its rarest target token and for their
+        number: (R,).
+        """
         holders = Counter[object]()
         for example in examples:
             holders.update(set(example.target_tokens))
@@ -175,8 +188,12 @@ class GrammarSampler:
         return np.array(rarities) ** self.settings.rare * length_bonus
 
 
-def smoothed(counts: FloatArray, legal: FloatArray, settings: SamplingSettings) -> FloatArray:
-    """p(rule | argument) from counts, similar arguments, and a little of all that is legal: (A, R)."""
+def smoothed(
+    counts: FloatArray, legal: FloatArray, settings: SamplingSettings
+) -> FloatArray:
+    """p(rule | argument) from counts, similar arguments, and a little of all that is
+    legal: (A, R).
+    """
     uniform, seen = normalised(legal), normalised(counts)
     # Of arguments: 1 for the same distribution, 0 for no rule in common.
     similarity = np.sqrt(seen) @ np.sqrt(seen).T
@@ -203,7 +220,9 @@ class TypedSpace:
     """
 
     first_argument: Int64Array  # (R,)
-    argument_classes: Int64Array  # (A, T) the class of each type as each argument, or NO_TYPE
+    argument_classes: (
+        Int64Array  # (A, T) the class of each type as each argument, or NO_TYPE
+    )
     rules: Int64Array  # (K,) of each entry
     types: Int64Array  # (K,) its result, never NO_TYPE
     children: Int64Array  # (K, most children) the class of each child
@@ -223,8 +242,12 @@ class TypedSpace:
             root = np.where(arrays.is_whole, 0, NO_TYPE)[None]
             classes = np.concatenate([root, arrays.classes]).astype(np.int64)
             for rule in range(len(grammar)):
-                sizes = arrays.sizes[arrays.first_place[rule] : arrays.first_place[rule + 1]]
-                results = arrays.results[arrays.first_result[rule] : arrays.first_result[rule + 1]]
+                sizes = arrays.sizes[
+                    arrays.first_place[rule] : arrays.first_place[rule + 1]
+                ]
+                results = arrays.results[
+                    arrays.first_result[rule] : arrays.first_result[rule + 1]
+                ]
                 padding = [0] * (width - len(sizes))
                 for result, children in zip(results.tolist(), np.ndindex(*sizes)):
                     if result != NO_TYPE:
@@ -261,16 +284,23 @@ class SamplingTable:
         self.below: list[FloatArray] = []
         rows, columns = np.nonzero(space.argument_classes != NO_TYPE)
         for _ in range(depth):
+            # Multiply, for each entry, the sums of its children at the depth before.
             below = np.ones(len(space.rules))
             for child in range(space.children.shape[1]):
                 has_child = space.arities[space.rules] > child
                 filled = space.first_argument[space.rules[has_child]] + child
                 below[has_child] *= sums[filled, space.children[has_child, child]]
+            # Add up the entries of a rule and type, then weigh them for each argument.
             by_type = np.zeros((len(space.arities), types))
             np.add.at(by_type, (space.rules, space.types), below)
             totals = weights @ by_type  # (A, T)
+            # An argument does not tell the types of a class apart: their totals add up.
             sums = np.zeros_like(sums)
-            np.add.at(sums, (rows, space.argument_classes[rows, columns]), totals[rows, columns])
+            np.add.at(
+                sums,
+                (rows, space.argument_classes[rows, columns]),
+                totals[rows, columns],
+            )
             self.below.append(below)
         self.total = float(sums[ROOT_ARGUMENT, 0])
         self._choices: dict[tuple[int, int, int], tuple[list[int], list[float]]] = {}
@@ -287,9 +317,12 @@ class SamplingTable:
             entry = rng.choices(entries, cum_weights=sums)[0]
             rule = int(space.rules[entry])
             derivation.append((state[0], rule))
+            # The first child is put on the stack last, so that it is expanded first.
             for child in reversed(range(space.arities[rule])):
                 argument = int(space.first_argument[rule]) + child
-                pending.append((argument, int(space.children[entry, child]), state[2] - 1))
+                pending.append(
+                    (argument, int(space.children[entry, child]), state[2] - 1)
+                )
         return tuple(derivation)
 
     def _weighted_entries(
@@ -297,10 +330,18 @@ class SamplingTable:
     ) -> tuple[list[int], list[float]]:
         """The entries that fit, and the sums of their weights up to each."""
         space = self.space
-        fitting = np.flatnonzero(space.argument_classes[argument][space.types] == type_class)
-        weights = self.weights[argument, space.rules[fitting]] * self.below[depth - 1][fitting]
+        fitting = np.flatnonzero(
+            space.argument_classes[argument][space.types] == type_class
+        )
+        weights = (
+            self.weights[argument, space.rules[fitting]]
+            * self.below[depth - 1][fitting]
+        )
+        # Entries that cannot be finished within the depth have no weight.
         is_likely = weights > 0
-        return fitting[is_likely].tolist(), list(accumulate(weights[is_likely].tolist()))
+        return fitting[is_likely].tolist(), list(
+            accumulate(weights[is_likely].tolist())
+        )
 
 
 def render_derivation(derivation: DrawnDerivation, grammar: Grammar) -> tuple[str, str]:
@@ -308,6 +349,7 @@ def render_derivation(derivation: DrawnDerivation, grammar: Grammar) -> tuple[st
     pending: list[tuple[str, str]] = []
     for _, number in reversed(derivation):
         rule = grammar[number]
+        # Backwards, children come before their parent, and the first lies on top.
         children = [pending.pop() for _ in range(rule.arity)]
         sides: list[str] = []
         for side, symbols in enumerate((rule.source, rule.target)):

@@ -2,11 +2,11 @@
 
 After every step the rules derive every example, so the grammar is valid at any time.
 
-Three things go beyond the paper. *Factoring*: NEW proposes a rule only where the grammar derives its
-counterpart; once no such candidate is left, rules are also split into two that are both new, which
-pays where several rules share one of the two. *Pruning*: a rule that no example needs any more is
-removed, if that saves bits, even if no other rules derive it. *Returning* is backtracking: each rule
-is removed on trial, and the examples that need it are searched again.
+Three things go beyond the paper. *Factoring*: NEW proposes a rule only where the grammar derives
+its counterpart; once no such candidate is left, rules are also split into two that are both new,
+which pays where several rules share one of the two. *Pruning*: a rule that no example needs any
+more is removed, if that saves bits, even if no other rules derive it. *Returning* is backtracking:
+each rule is removed on trial, and the examples that need it are searched again.
 
 What a search does next depends on its rules, its phase and the settings alone, never on the steps
 that led there.
@@ -108,19 +108,31 @@ class Agenda:
     """
 
     def __init__(
-        self, grammar: Container[LabelRule], settings: InductionSettings, data_weight: float
+        self,
+        grammar: Container[LabelRule],
+        settings: InductionSettings,
+        data_weight: float,
     ) -> None:
-        self._grammar, self._settings, self._data_weight = grammar, settings, data_weight
+        self._grammar, self._settings, self._data_weight = (
+            grammar,
+            settings,
+            data_weight,
+        )
         self._candidates: dict[LabelRule, Candidate] = {}
         self._evaluated: dict[LabelRule, Candidate] = {}
         self._proposed_for: defaultdict[LabelRule, set[LabelRule]] = defaultdict(set)
         self._queue: list[tuple[float, LabelRule]] = []
 
-    def propose(self, rule: LabelRule, replaced: LabelRule, replacement: Replacement) -> None:
+    def propose(
+        self, rule: LabelRule, replaced: LabelRule, replacement: Replacement
+    ) -> None:
         """Let `rule` be a candidate that replaces `replaced`; the replacement of more bits wins."""
+        # A new candidate begins with its own cost, and gains with each replaced rule.
         candidate = self._candidates.get(rule)
         if candidate is None:
-            candidate = self._candidates[rule] = Candidate(rule, -label_bits(rule, self._settings))
+            candidate = self._candidates[rule] = Candidate(
+                rule, -label_bits(rule, self._settings)
+            )
         before = candidate.replaces.get(replaced, Replacement(0.0))
         if replaced in candidate.replaces and before.bits >= replacement.bits:
             return
@@ -161,7 +173,11 @@ class Agenda:
             negative, rule = self._queue[0]
             candidate = self._candidates.get(rule)
             is_open = candidate is not None and rule not in self._grammar
-            if candidate is not None and is_open and self.saving(candidate) == -negative:
+            if (
+                candidate is not None
+                and is_open
+                and self.saving(candidate) == -negative
+            ):
                 return candidate
             heapq.heappop(self._queue)
         return None
@@ -169,10 +185,14 @@ class Agenda:
     def top(self, count: int) -> list[Candidate]:
         """About `count` of the first candidates: those that lie near the top of the heap."""
         ranked = sorted(self._queue[: 4 * count])[:count]
-        return [self._candidates[rule] for _, rule in ranked if rule in self._candidates]
+        return [
+            self._candidates[rule] for _, rule in ranked if rule in self._candidates
+        ]
 
     def saving(self, candidate: Candidate) -> float:
-        return candidate.grammar_bits + self._data_weight * min(0.0, candidate.data_bits or 0.0)
+        return candidate.grammar_bits + self._data_weight * min(
+            0.0, candidate.data_bits or 0.0
+        )
 
     def _renew(self, candidate: Candidate) -> None:
         candidate.data_bits = candidate.outcome = None
@@ -188,7 +208,9 @@ class Agenda:
 class CandidateGrammar:
     """Arrays of rules in force and of rules on trial: a trie is slow to build, a switch is not."""
 
-    def __init__(self, rules: Iterable[LabelRule], tried: Iterable[LabelRule] = ()) -> None:
+    def __init__(
+        self, rules: Iterable[LabelRule], tried: Iterable[LabelRule] = ()
+    ) -> None:
         in_force = list(rules)
         encoded = list(dict.fromkeys([*in_force, *tried]))
         self._numbers = {rule: number for number, rule in enumerate(encoded)}
@@ -203,7 +225,9 @@ class CandidateGrammar:
     def switch(self, added: Iterable[LabelRule], removed: Iterable[LabelRule]) -> None:
         self.arrays = self.switched(added, removed)
 
-    def switched(self, added: Iterable[LabelRule], removed: Iterable[LabelRule]) -> GrammarArrays:
+    def switched(
+        self, added: Iterable[LabelRule], removed: Iterable[LabelRule]
+    ) -> GrammarArrays:
         """The arrays with some rules put in force, and others out of force."""
         active = self.arrays.active.copy()
         active[[self._numbers[rule] for rule in added]] = True
@@ -211,7 +235,9 @@ class CandidateGrammar:
         return self.arrays._replace(active=active)
 
 
-def derivable_rules(rules: Sequence[LabelRule], grammar: GrammarArrays) -> list[LabelRule]:
+def derivable_rules(
+    rules: Sequence[LabelRule], grammar: GrammarArrays
+) -> list[LabelRule]:
     """Of `rules`, all in force, those that the others derive too: they have a second derivation.
 
     All of them can go at once. A derivation of a rule's sides uses shorter rules, or one that is as
@@ -250,7 +276,9 @@ class RuleIndex:
         around: set[LabelRule] = set()
         for rule in rules:
             holders = [
-                self._holders[side, label] for side, label in _side_labels(rule) if label >= 0
+                self._holders[side, label]
+                for side, label in _side_labels(rule)
+                if label >= 0
             ]
             around |= set.intersection(*sorted([*holders, self._all], key=len))
         return sorted(around)
@@ -310,7 +338,12 @@ class Search:
         lexicon: Mapping[LabelRule, bool],
         proposals: ProposalCache | None = None,
     ) -> None:
-        self.corpus, self.settings, self.splits, self.lexicon = corpus, settings, splits, lexicon
+        self.corpus, self.settings, self.splits, self.lexicon = (
+            corpus,
+            settings,
+            splits,
+            lexicon,
+        )
         self._proposals: ProposalCache = {} if proposals is None else proposals
         self.rules = {rule: label_bits(rule, settings) for rule in rules}
         self._index = RuleIndex(self.rules)
@@ -357,18 +390,27 @@ class Search:
     def _splitting_moves(
         self, rules: Sequence[LabelRule], phase: Phase = Phase.SPLITTING
     ) -> Iterator[Move]:
-        """Take the best candidate of `rules`, and of all rules around it, until none saves enough."""
+        """Take the best candidate of `rules`, and of all rules around it, until none
+        saves enough.
+        """
+        # Factoring draws on a pool of splits, and weighs data bits in full.
         pool, weight = None, self.settings.data_weight
         if phase is Phase.FACTORING:
-            pool, weight = SplitPool(self.splits, self._side_bits, self.settings.least_gain), 1.0
+            pool, weight = (
+                SplitPool(self.splits, self._side_bits, self.settings.least_gain),
+                1.0,
+            )
         self._agenda = Agenda(self.rules, self.settings, weight)
         self._propose(rules, pool)
         while True:
             candidate = self._best(pool)
             if candidate is None:
                 return
+            # Without a data term a candidate ranks by a bound: compute it and go on.
             if candidate.data_bits is None:
-                self._agenda.record_data_term(candidate, self._saved_data_bits(candidate))
+                self._agenda.record_data_term(
+                    candidate, self._saved_data_bits(candidate)
+                )
                 continue
             move = self._take(candidate, phase)
             # What the move has touched is no longer up to date on the agenda.
@@ -376,7 +418,9 @@ class Search:
                 self._agenda.withdraw(rule)
                 if pool:
                     pool.remove(rule)
-            self._agenda.invalidate(self.corpus.touched_by((*move.added, *move.removed)))
+            self._agenda.invalidate(
+                self.corpus.touched_by((*move.added, *move.removed))
+            )
             self._propose(self._index.around(move.added), pool)
             yield move
 
@@ -386,10 +430,13 @@ class Search:
         When factoring, also the best factors of all splits, each with the other as companion.
         """
         self.evaluations += 1
-        proposals = candidates(rules, self._grammar.arrays, self.splits, self._proposals)
+        proposals = candidates(
+            rules, self._grammar.arrays, self.splits, self._proposals
+        )
         for rule, proposed in zip(rules, proposals):
             for candidate in sorted(proposed):
                 self._agenda.propose(candidate, rule, Replacement(self.rules[rule]))
+            # Splits that have a proposed rule for a factor are released in any case.
             if pool:
                 pool.add(rule)
                 pool.release(proposed)
@@ -420,10 +467,16 @@ class Search:
         if candidate.outcome is None:
             examples, most = self._touched(candidate.added), self.settings.sample
             if most is not None and len(examples) > most:
+                # The seed names the candidate, so the order of trials does not matter.
                 rng = random.Random(f"{self.settings.seed} {candidate.rule}")
-                examples = np.sort(np.array(rng.sample(examples.tolist(), most), dtype=np.int64))
+                examples = np.sort(
+                    np.array(rng.sample(examples.tolist(), most), dtype=np.int64)
+                )
             size = len(examples)
-            candidate.outcome = DataTerm(examples, np.zeros(size, np.bool_), np.zeros(size))
+            candidate.outcome = DataTerm(
+                examples, np.zeros(size, np.bool_), np.zeros(size)
+            )
+        # Chart only the examples whose data bits are missing or out of date.
         outcome = candidate.outcome
         missing = ~outcome.is_current
         self._encode(candidate.added)
@@ -442,7 +495,9 @@ class Search:
         """The data bits of some examples if the grammar were changed."""
         self.evaluations += 1
         chosen = self.corpus.select(examples)
-        return data_bits(self._grammar.switched(added, removed), chosen.sources, chosen.targets)
+        return data_bits(
+            self._grammar.switched(added, removed), chosen.sources, chosen.targets
+        )
 
     def _encode(self, rules: Sequence[LabelRule]) -> None:
         """Encode rules that are not yet, and those that are likely to be looked at next."""
@@ -458,8 +513,15 @@ class Search:
         assert candidate.outcome is not None, "the best candidate has a data term"
         assert candidate.data_bits is not None, "the best candidate has a data term"
         examples = candidate.outcome.examples
-        added, removed, saved = candidate.added, list(candidate.replaces), candidate.data_bits
-        around = [rule for rule in self._index.around(added) if rule not in candidate.replaces]
+        added, removed, saved = (
+            candidate.added,
+            list(candidate.replaces),
+            candidate.data_bits,
+        )
+        # Only rules that hold the terminals of an added one can be derivable now.
+        around = [
+            rule for rule in self._index.around(added) if rule not in candidate.replaces
+        ]
         self._encode(added)
         also = derivable_rules(around, self._grammar.switched(added, removed))
         if also:
@@ -480,13 +542,20 @@ class Search:
         """Remove one rule after the other that no example needs, the one that saves most first."""
         savings = self._removable(self.rules) if self.settings.pruning else {}
         while savings:
-            saving, rule = max((self.rules[rule] + bits, rule) for rule, bits in savings.items())
+            saving, rule = max(
+                (self.rules[rule] + bits, rule) for rule, bits in savings.items()
+            )
             if saving <= self.settings.least_gain:
                 return
             move = Move(Phase.PRUNING, (), (rule,), self.rules[rule], savings.pop(rule))
             self.apply(move)
+            # A removal changes what others save only where they touch its examples.
             touched = self.corpus.touched_by([rule])
-            stale = [left for left in savings if np.any(self.corpus.touched_by([left]) & touched)]
+            stale = [
+                left
+                for left in savings
+                if np.any(self.corpus.touched_by([left]) & touched)
+            ]
             for left in stale:
                 del savings[left]
             savings |= self._removable(stale)
@@ -496,12 +565,18 @@ class Search:
         """The rules that no example needs, and the bits that each saves in the data term."""
         savings: dict[LabelRule, float] = {}
         for rule in rules:
-            if rule in self.lexicon and (self.lexicon[rule] or not self._index.joins(rule)):
+            # Pruning spares cognates, and words that no rule with non-terminals holds.
+            if rule in self.lexicon and (
+                self.lexicon[rule] or not self._index.joins(rule)
+            ):
                 continue
             examples = self._touched([rule])
+            # Rules that are needed mostly show it early, so the rest is charted later.
             after = self._data_bits(examples[:FIRST_LOOK], (), [rule])
             if np.all(np.isfinite(after)):
-                after = np.append(after, self._data_bits(examples[FIRST_LOOK:], (), [rule]))
+                after = np.append(
+                    after, self._data_bits(examples[FIRST_LOOK:], (), [rule])
+                )
                 if np.all(np.isfinite(after)):
                     savings[rule] = float(self.data_bits[examples].sum() - after.sum())
         return savings
@@ -510,7 +585,9 @@ class Search:
         """What lexical rules cost that pruning leaves although no example needs them."""
         spared: list[LabelRule] = []
         for rule in sorted(self.lexicon.keys() & self.rules.keys()):
-            if np.all(np.isfinite(self._data_bits(self._touched([rule]), (), [*spared, rule]))):
+            if np.all(
+                np.isfinite(self._data_bits(self._touched([rule]), (), [*spared, rule]))
+            ):
                 spared.append(rule)
         return sum(self.rules[rule] for rule in spared)
 
@@ -522,11 +599,13 @@ class Search:
         """
         bits = self._total_bits()
         for rule in sorted(self.rules):
+            # A move for an earlier rule may have removed this one.
             if rule not in self.rules:
                 continue
             search = self._remove_and_research(rule)
             if search is None:
                 continue
+            # Where the rules alone take too many bits, the data term is left out.
             after = search._total_bits(bits)
             if after >= bits - self.settings.least_gain:
                 continue
@@ -549,6 +628,7 @@ class Search:
         None where there is nothing to find: one example alone needs the rule, or what replaces it
         leaves others out.
         """
+        # Lexical rules and identity rules are never removed on trial.
         if rule in self.lexicon or rule.source == rule.target:
             return None
         touched = self._touched([rule])
@@ -586,5 +666,7 @@ class Search:
             return self.grammar_bits
         bits = self.data_bits
         if self.settings.fitted:
-            bits = fitted_data_bits(self._grammar.arrays, self.corpus.sources, self.corpus.targets)
+            bits = fitted_data_bits(
+                self._grammar.arrays, self.corpus.sources, self.corpus.targets
+            )
         return self.grammar_bits + float(bits.sum())

@@ -32,7 +32,9 @@ def induction_config(
     """What a search begins with: equal configurations make equal steps."""
     rules = list(map(str, seed_rules))
     legal = str(target_grammar or "")
-    return RunConfig.of("induction", examples, settings, seed_rules=rules, target_grammar=legal)
+    return RunConfig.of(
+        "induction", examples, settings, seed_rules=rules, target_grammar=legal
+    )
 
 
 def grammar_comments(config: RunConfig) -> list[str]:
@@ -40,7 +42,9 @@ def grammar_comments(config: RunConfig) -> list[str]:
     origin = counted(config.data.examples, "example")
     seed_rules, legal = config.extra["seed_rules"], config.extra["target_grammar"]
     if seed_rules:
-        origin += f" and {len(seed_rules):,} seed rules {sha256(' '.join(seed_rules))[:16]}"
+        origin += (
+            f" and {len(seed_rules):,} seed rules {sha256(' '.join(seed_rules))[:16]}"
+        )
     if legal:
         origin += f", with the target grammar {sha256(legal)[:16]}"
     return [
@@ -120,7 +124,9 @@ def read_search_log(path: Path) -> list[StepRecord]:
         values = strict_json(line, location)
         record = read_dataclass(StepRecord, values, "the step", location, complete=True)
         if record.step != len(records):
-            raise FormatError(f"expected step {len(records)}, found step {record.step}", location)
+            raise FormatError(
+                f"expected step {len(records)}, found step {record.step}", location
+            )
         records.append(record)
     if not records:
         raise FormatError("expected the log of a search, found no line", path)

@@ -23,34 +23,39 @@ class InductionSettings:
 
     terminal_bits: float = 8.0  # l_T
     non_terminal_bits: float = 1.0  # l_N
-    identity_rules: bool = True  # begin with rules for strings that a source and its target share
-    repeated_targets: bool = (
-        False  # a string that repeats in a target may become a non-terminal that repeats
+    identity_rules: bool = (
+        True  # begin with rules for strings that a source and its target share
     )
-    shortest: int | None = None  # N: search on the N shortest examples only; None for all
-    stages: int = (
-        0  # how often the sample may be doubled by what is not derivable yet (not in the paper)
+    # A string that repeats in a target may become a non-terminal that repeats.
+    repeated_targets: bool = False
+    shortest: int | None = (
+        None  # N: search on the N shortest examples only; None for all
     )
+    # So often the sample may be doubled by what is not derivable yet (not in the
+    # paper).
+    stages: int = 0
     sample: int | None = (
         None  # k: estimate the data term on so many examples a candidate; None for all: exact
     )
-    data_weight: float = (
-        1.0  # of the data term when candidates are ranked; 1 is the objective as printed
+    # This weighs the data term when candidates are ranked; 1 is the objective as
+    # printed.
+    data_weight: float = 1.0
+    # When that has run dry, split rules into two that are both new (not in the paper).
+    factoring: bool = False
+    # First search without what all targets begin and end with (not in the paper).
+    frame: bool = False
+    # Begin with rules for words and target tokens that occur together (not in the
+    # paper).
+    lexical: bool = False
+    # Try to do without each rule: examples that need it are searched again (not in the
+    # paper).
+    returning: bool = False
+    # Grammars are compared by fitted probabilities, not equal weights (not in the
+    # paper).
+    fitted: bool = False
+    pruning: bool = (
+        True  # finally, remove rules that no example needs (not in the paper)
     )
-    factoring: bool = (
-        False  # when that has run dry, split rules into two that are both new (not in the paper)
-    )
-    frame: bool = (
-        False  # first search without what all targets begin and end with (not in the paper)
-    )
-    lexical: bool = (
-        False  # begin with rules for words and target tokens that occur together (not in the paper)
-    )
-    returning: bool = False  # try to do without each rule: examples that need it are searched again (not in the paper)
-    fitted: bool = (
-        False  # grammars are compared by fitted probabilities, not equal weights (not in the paper)
-    )
-    pruning: bool = True  # finally, remove rules that no example needs (not in the paper)
     balanced: bool = True  # no rule with unbalanced parentheses
     bare_targets: bool = True  # a target may be a non-terminal alone
     max_non_terminals: int = MAX_NON_TERMINALS
@@ -65,25 +70,33 @@ class InductionSettings:
     @classmethod
     def named(cls, dataset: str) -> InductionSettings:
         """Our settings for one of the paper's datasets (`nqg.paper.presets`)."""
-        presets: Mapping[str, InductionSettings] = load_extension("nqg.paper.presets:INDUCTION")
+        presets: Mapping[str, InductionSettings] = load_extension(
+            "nqg.paper.presets:INDUCTION"
+        )
         if dataset not in presets:
             raise UnknownName("settings for induction", dataset, presets)
         return presets[dataset]
 
     @classmethod
     def automatic(cls) -> InductionSettings:
-        """What a search begins with where nothing is known of the data; `tuning.trials` goes on from here."""
+        """What a search begins with where nothing is known of the data; `tuning.trials`
+        goes on from here.
+        """
         sample = cls(data_weight=0.25, repeated_targets=True, shortest=500, stages=20)
         return replace(sample, frame=True, lexical=True, returning=True, fitted=True)
 
     @classmethod
     def for_slots(cls) -> InductionSettings:
-        """What a search in marked examples does: slots leave little to choose, and typed trials would take minutes."""
+        """What a search in marked examples does: slots leave little to choose, and
+        typed trials would take minutes.
+        """
         return cls(data_weight=0.25, factoring=True)
 
     @property
     def least_gain(self) -> float:
-        """Bits that a step must save more than: `minimum_gain`, and never just an error of rounding."""
+        """Bits that a step must save more than: `minimum_gain`, and never just an error
+        of rounding.
+        """
         return self.minimum_gain + ROUNDING
 
     def changed(self, **values: Any) -> InductionSettings:
@@ -103,13 +116,14 @@ class SamplingSettings:
     longest: int | None = (
         None  # tokens of a target; None: half as many again as the longest example's
     )
-    smoothing: float = (
-        3.0  # how many examples the uniform distribution over the rules of a type is worth
+    # The uniform distribution over the rules of a type is worth so many examples.
+    smoothing: float = 3.0
+    # This share of the choices is made as in similar places, for combinations that no
+    # example has.
+    explore: float = 0.0
+    rare: float = (
+        0.0  # how much rules with rare tokens are favoured: 1 makes up for their rarity
     )
-    explore: float = (
-        0.0  # share of the choices made as in similar places, for combinations that no example has
-    )
-    rare: float = 0.0  # how much rules with rare tokens are favoured: 1 makes up for their rarity
     longer: float = 0.0  # how much rules are favoured for each token that they write
     per_target: int = 30  # sentences for one program
 

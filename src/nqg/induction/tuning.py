@@ -1,9 +1,11 @@
-"""Which settings a dataset wants: ways of searching are tried one after the other, and the shortest description wins.
+"""Which settings a dataset wants: ways of searching are tried one after the other, and the shortest
+description wins.
 
-The settings say how to search; the objective, with fitted probabilities, says what was found: how long the rules are,
-and how well what half of the examples shows tells the targets of the other half. So a trial is a search on examples of
-the training data, and settings are kept where they lead to fewer bits. Nothing else is looked at. Lexical rules that no
-example needs are not charged for: they are there for sentences that the trial does not see.
+The settings say how to search; the objective, with fitted probabilities, says what was found: how
+long the rules are, and how well what half of the examples shows tells the targets of the other
+half. So a trial is a search on examples of the training data, and settings are kept where they lead
+to fewer bits. Nothing else is looked at. Lexical rules that no example needs are not charged for:
+they are there for sentences that the trial does not see.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ from nqg.types.target_grammar import TargetGrammar
 TRIAL_EXAMPLES = 1000
 # They are drawn from so many, which bounds the time for larger files.
 MOST_READ = 50_000
-# With more rules, returning, which takes a search for every rule, is left out (docs/mathematics.md).
+# With more rules, returning, which takes a search for every rule, is left out
+# (docs/mathematics.md).
 FEW_RULES = 50
 # Most evaluations of grammars in all trials, a millisecond or two each. Evaluations are counted and
 # not seconds, so that results do not depend on the machine.
@@ -66,8 +69,8 @@ def trials(
 ) -> Iterator[Trial]:
     """Try one change after the other, from `InductionSettings.automatic()`; what is `fixed` stays.
 
-    The last trial has the settings to use. Once `is_over` says so, of all evaluations of grammars so
-    far, the trial under way does not count.
+    The last trial has the settings to use. Once `is_over` says so, of all evaluations of grammars
+    so far, the trial under way does not count.
     """
     sample = _drawn(shortest_first(_drawn(examples, MOST_READ)), TRIAL_EXAMPLES)
     start = best = InductionSettings.automatic().changed(**fixed)
@@ -94,7 +97,9 @@ def trials(
         # Keep the settings if they lead to fewer bits; spared lexical rules cost nothing.
         grammar = induction.grammar
         length = description_length(grammar, sample, settings)
-        length = replace(length, grammar_bits=length.grammar_bits - induction.spared_bits)
+        length = replace(
+            length, grammar_bits=length.grammar_bits - induction.spared_bits
+        )
         is_best = length.total < least
         if is_best:
             start, least = settings, length.total
@@ -110,7 +115,7 @@ def _drawn(examples: Sequence[Example], most: int) -> Sequence[Example]:
     return [examples[number] for number in sorted(numbers)]
 
 
-# The order was chosen with SCAN, GeoQuery and COGS in view (docs/mathematics.md): what else is good
+# The order was chosen with GeoQuery and COGS in view (docs/mathematics.md): what else is good
 # depends most on the number of non-terminals.
 ALTERNATIVES: tuple[Mapping[str, Any], ...] = (
     {"frame": False},

@@ -21,7 +21,9 @@ from nqg.slots.matcher import Mention, Sentence, words_of
 
 @dataclass(frozen=True)
 class BatchCharts:
-    """Every derivable span of some sentences or, if pruned, only those that whole derivations use."""
+    """Every derivable span of some sentences or, if pruned, only those that whole
+    derivations use.
+    """
 
     grammar: SlotInstances  # with the values in the sentences
     sources: Sequence[Tokens]
@@ -71,7 +73,9 @@ class BatchCharts:
         grammar = self.grammar
         if grammar.typing is None:
             return full
-        return typed_charts(grammar, grammar.typing, self.sources, full, prune, self.limit)
+        return typed_charts(
+            grammar, grammar.typing, self.sources, full, prune, self.limit
+        )
 
     def derivable(self, full: Hypergraph) -> set[int]:
         """The sentences that have a node over all their words: the last one, if any."""
@@ -104,5 +108,7 @@ def pruned(full: Hypergraph, sentences: Sequence[int]) -> Hypergraph:
         ends=full.ends[is_used],
         first_hyperedge=offsets_from_lengths(np.diff(full.first_hyperedge)[is_used]),
         rules=full.rules[is_used[owners]],
-        children=np.where(children == NO_CHILD, NO_CHILD, numbers[children]).astype(np.int32),
+        children=np.where(children == NO_CHILD, NO_CHILD, numbers[children]).astype(
+            np.int32
+        ),
     )

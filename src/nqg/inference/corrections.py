@@ -53,10 +53,16 @@ def corrected_answers(
     """
     grammar, candidates = parser.grammar, {}
     for number, tokenizations in sentences.items():
-        unknown = [unknown_places(grammar, sentence.words) for sentence in tokenizations]
+        # Count the unknown words of each tokenization; the first of equals is taken.
+        unknown = [
+            unknown_places(grammar, sentence.words) for sentence in tokenizations
+        ]
         fewest = min(range(len(unknown)), key=lambda at: len(unknown[at]))
-        candidates[number] = corrector_of(grammar).readings(tokenizations[fewest], unknown[fewest])
+        candidates[number] = corrector_of(grammar).readings(
+            tokenizations[fewest], unknown[fewest]
+        )
     answers = clear_answers(parser, candidates)
+    # The answer names the sentence as it was written, not as it was corrected.
     for number, answer in answers.items():
         answers[number] = replace(answer, source=sentences[number][0].raw)
     return answers
@@ -65,7 +71,10 @@ def corrected_answers(
 def clear_answers(
     parser: Parser, candidates: Mapping[int, Sequence[Corrected]]
 ) -> dict[int, Answer]:
-    """For sentences with several corrections the answers, if all corrections that have one agree."""
+    """For sentences with several corrections the answers, if all corrections that have
+    one agree.
+    """
+    # Flatten the candidates, so that one batch answers them all.
     flat = []
     for number, corrected in candidates.items():
         flat += [(number, sentence, corrections) for sentence, corrections in corrected]
@@ -76,9 +85,14 @@ def clear_answers(
         if not answer:
             continue
         confidence = answer.confidence
+        # Only a share of corrections is right, and each one lowers the confidence by
+        # it.
         if confidence is not None and calibrator:
             confidence *= calibrator.corrections.share ** len(corrections)
-        answers[number].append(replace(answer, corrections=corrections, confidence=confidence))
+        answers[number].append(
+            replace(answer, corrections=corrections, confidence=confidence)
+        )
+    # Corrections that lead to different programs leave open what was meant.
     clear = {}
     for number, same in answers.items():
         if len({answer.target for answer in same}) == 1:
@@ -123,7 +137,10 @@ def correction_trials(
             targets += [target, target]
     # 3. How many of the answers are still right.
     corrected = clear_answers(parser, candidates)
-    right = sum(exact_match(answer.target, targets[number]) for number, answer in corrected.items())
+    right = sum(
+        exact_match(answer.target, targets[number])
+        for number, answer in corrected.items()
+    )
     return CorrectionTrials(len(corrected), right)
 
 
@@ -131,12 +148,16 @@ def corrector_of(grammar: Grammar) -> Corrector:
     """The corrector to the words of a grammar's rules, and to those of the names that its slots
     read.
     """
-    return _corrector(grammar.words, grammar.slots.words if grammar.slots else frozenset())
+    return _corrector(
+        grammar.words, grammar.slots.words if grammar.slots else frozenset()
+    )
 
 
 @lru_cache(maxsize=8)
 def _corrector(words: frozenset[str], names: frozenset[str]) -> Corrector:
-    return Corrector(frozenset(word for word in words if not word.startswith(SLOT)) | names)
+    return Corrector(
+        frozenset(word for word in words if not word.startswith(SLOT)) | names
+    )
 
 
 @dataclass(frozen=True)
@@ -158,14 +179,25 @@ class Corrector:
         """
         if not _may_be_misspelt(word):
             return ()
-        close = _distances(word, self._words, 1 if len(word) < MIN_LETTERS_FOR_TWO_EDITS else 2)
+        # Short words bear one edit alone, for two would turn them into many others.
+        close = _distances(
+            word, self._words, 1 if len(word) < MIN_LETTERS_FOR_TWO_EDITS else 2
+        )
         nearest = min(close.values(), default=0)
-        closest = sorted(each for each, distance in close.items() if distance == nearest)
-        if len(word) == MIN_LETTERS and all(Counter(word) - Counter(each) for each in closest):
+        closest = sorted(
+            each for each, distance in close.items() if distance == nearest
+        )
+        # The shortest words are typos only if some close word has all of their letters:
+        # `no` may be `on`, but `in` may not.
+        if len(word) == MIN_LETTERS and all(
+            Counter(word) - Counter(each) for each in closest
+        ):
             return ()
         return tuple(closest)
 
-    def readings(self, sentence: TokenizedSentence, places: Sequence[int]) -> list[Corrected]:
+    def readings(
+        self, sentence: TokenizedSentence, places: Sequence[int]
+    ) -> list[Corrected]:
         """What a sentence with unknown words at some places may be meant for.
 
         Nothing, if one of them resembles no word, or if there are too many corrections.
@@ -174,8 +206,12 @@ class Corrector:
             return []
         tokens, readings = sentence.tokens, []
         choices = product(*(self.neighbours(tokens[at].text) for at in places))
+        # One more than is allowed tells that there are too many, without listing them
+        # all.
         for words in islice(choices, MAX_CORRECTIONS + 1):
-            corrections = [Correction(at, tokens[at].text, word) for at, word in zip(places, words)]
+            corrections = [
+                Correction(at, tokens[at].text, word) for at, word in zip(places, words)
+            ]
             corrected = sentence.with_words(dict(zip(places, words)))
             readings.append((corrected, tuple(corrections)))
         return readings if len(readings) <= MAX_CORRECTIONS else []
@@ -217,6 +253,7 @@ def misspelt(word: str, letters: Sequence[str], rng: random.Random) -> str:
     ['brder', 'boder', 'boredr', 'boredr']
     """
     typo = word
+    # An edit may give the word back, as a swap of equal letters does: try again.
     while typo == word:
         at = rng.randrange(len(word))
         match rng.randrange(4):

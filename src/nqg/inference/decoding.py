@@ -36,7 +36,9 @@ from nqg.types.target_grammar import TargetGrammar
 # Derivations among which a legal one is looked for, and one whose pairs of rules training had.
 # Not measured; docs/training.md ("Which reading") shows what the choice among them does.
 N_BEST = 40
-DERIVATIONS_PER_READING = 4  # best derivations for every reading that is wanted; not measured
+DERIVATIONS_PER_READING = (
+    4  # best derivations for every reading that is wanted; not measured
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,26 +108,36 @@ class ScoredCharts:
     model: SavedModel | None = None  # knows how programs are written
 
     def select(self, sentences: Sequence[int]) -> ScoredCharts:
-        """The charts of some sentences, in the order asked for; a sentence may be asked for twice."""
+        """The charts of some sentences, in the order asked for; a sentence may be asked
+        for twice.
+        """
         bounds = self.full.first_hyperedge[self.full.first_node]
         rows = Ragged(bounds, self.scores).select(np.asarray(sentences, dtype=np.int64))
         return replace(self, full=self.full.select(sentences), scores=rows.values)
 
-    def answers(self, abstentions: Sequence[Answer], options: DecodeOptions) -> Iterator[Answer]:
+    def answers(
+        self, abstentions: Sequence[Answer], options: DecodeOptions
+    ) -> Iterator[Answer]:
         """The answer to each sentence: its best reading, unless that is illegal or too long.
 
         `abstentions` are the answers to the sentences without a program.
         """
         derivations = self.best()
+        # Leave out what is too long before any probability is computed.
         short = []
         for number, derivation in enumerate(derivations):
             if derivation.target_length <= options.most_tokens:
                 short.append(number)
-        readings = self.select(short).readings([derivations[number] for number in short], options)
+        readings = self.select(short).readings(
+            [derivations[number] for number in short], options
+        )
         first_readings = dict(zip(short, readings))
         for number, answer in enumerate(abstentions):
+            # Other readings are shown even where the best target is too long.
             if options.readings:
-                n_best = self.n_best(number, options.readings * DERIVATIONS_PER_READING, options)
+                n_best = self.n_best(
+                    number, options.readings * DERIVATIONS_PER_READING, options
+                )
                 answer = replace(answer, readings=tuple(n_best[: options.readings]))
             if number not in first_readings:
                 yield replace(answer, reason=LONG_TARGET)
@@ -133,10 +145,17 @@ class ScoredCharts:
             best = self.rerank(number, first_readings[number], options)
             if best.is_legal:
                 yield replace(
-                    answer, target=best.target, probability=best.probability, reading=best
+                    answer,
+                    target=best.target,
+                    probability=best.probability,
+                    reading=best,
                 )
             else:
-                yield replace(answer, reason=self.problem(best.derivation, best.target) or ILLEGAL)
+                # Say which check failed; a program without a named problem is merely
+                # illegal.
+                yield replace(
+                    answer, reason=self.problem(best.derivation, best.target) or ILLEGAL
+                )
 
     def best(self) -> list[Derivation]:
         ranked = best_derivations(self.grammar, self.full, self.scores)
@@ -148,14 +167,21 @@ class ScoredCharts:
         Where its program is not one, that is the best legal reading; where training never had some
         of its pairs of rules, the most probable legal reading with the fewest such pairs.
         """
-        if not first.is_legal and self.model and self.model.text.programs.problem(first.target):
+        if (
+            not first.is_legal
+            and self.model
+            and self.model.text.programs.problem(first.target)
+        ):
             readings = self.n_best(sentence, N_BEST, options)
         else:
             unseen = self.unseen_rule_pairs(first.derivation)
             if not unseen:
                 return first
             derivations = self.best_of_targets(sentence, N_BEST, options)
+            # The derivations are sorted by unseen pairs, so that the first group has
+            # the fewest.
             fewest, candidates = next(groupby(derivations, self.unseen_rule_pairs))
+            # No other derivation is better known, so the best score decides.
             if fewest == unseen:
                 return first
             readings = self._ranked(sentence, list(candidates), options)
@@ -174,6 +200,7 @@ class ScoredCharts:
         if model is None or model.calibrator is None or (slots and slots.free_text):
             return 0
         seen = model.calibrator.pairs
+        # A model that counted no pairs would call every pair unseen.
         if not seen.rows:
             return 0
         pairs = rule_pairs(derivation, self.grammar.numbers)
@@ -181,7 +208,9 @@ class ScoredCharts:
 
     def n_best(self, sentence: int, n: int, options: DecodeOptions) -> list[Reading]:
         """The targets of the n best derivations, those with the fewest unseen pairs first."""
-        return self._ranked(sentence, self.best_of_targets(sentence, n, options), options)
+        return self._ranked(
+            sentence, self.best_of_targets(sentence, n, options), options
+        )
 
     def best_of_targets(
         self, sentence: int, count: int, options: DecodeOptions
@@ -193,7 +222,11 @@ class ScoredCharts:
         charts = self.select([sentence])
         (ranked,) = k_best_derivations(self.grammar, charts.full, charts.scores, count)
         best: dict[Tokens, Derivation] = {}
-        for derivation in sorted((each.derivation for each in ranked), key=self.unseen_rule_pairs):
+        # The sort is stable: among equally known derivations the best score comes
+        # first.
+        for derivation in sorted(
+            (each.derivation for each in ranked), key=self.unseen_rule_pairs
+        ):
             if derivation.target_length <= options.most_tokens:
                 best.setdefault(derivation.target, derivation)
         return list(best.values())
@@ -201,17 +234,26 @@ class ScoredCharts:
     def _ranked(
         self, sentence: int, derivations: Sequence[Derivation], options: DecodeOptions
     ) -> list[Reading]:
-        """Readings of a sentence, those with the fewest unseen pairs and the most probable first."""
+        """Readings of a sentence, those with the fewest unseen pairs and the most
+        probable first.
+        """
 
         def rank(reading: Reading) -> tuple[int, float, Tokens]:
-            return self.unseen_rule_pairs(reading.derivation), -reading.probability, reading.tokens
+            return (
+                self.unseen_rule_pairs(reading.derivation),
+                -reading.probability,
+                reading.tokens,
+            )
 
         charts = self.select([sentence] * len(derivations))
         return sorted(charts.readings(derivations, options), key=rank)
 
-    def readings(self, derivations: Sequence[Derivation], options: DecodeOptions) -> list[Reading]:
+    def readings(
+        self, derivations: Sequence[Derivation], options: DecodeOptions
+    ) -> list[Reading]:
         """The readings that derivations, one of each sentence, are."""
         targets = [derivation.target for derivation in derivations]
+        # The probability of a target counts all derivations that yield it.
         probabilities = self.probabilities(targets).tolist()
         scores = self.hyperedge_scores(derivations)
         chances: list[tuple[float, ...]] = [()] * len(derivations)
@@ -219,8 +261,16 @@ class ScoredCharts:
             chances = self.hyperedge_marginals(derivations)
         readings = []
         for number, (derivation, target) in enumerate(zip(derivations, targets)):
-            program = " ".join(target) if self.model is None else self.model.programs.render(target)
-            is_legal = self.target_grammar is None or self.target_grammar.accepts(target)
+            program = (
+                " ".join(target)
+                if self.model is None
+                else self.model.programs.render(target)
+            )
+            # A reading is legal if the target grammar has its tokens and `problem`
+            # finds none.
+            is_legal = self.target_grammar is None or self.target_grammar.accepts(
+                target
+            )
             readings.append(
                 Reading(
                     program,
@@ -234,7 +284,9 @@ class ScoredCharts:
         return readings
 
     def problem(self, derivation: Derivation, program: str) -> str:
-        """Why a program means nothing to the model's database, or is unlike all that training has."""
+        """Why a program means nothing to the model's database, or is unlike all that
+        training has.
+        """
         if self.model is None:
             return ""
         for rule, quote in quoted_values(derivation):
@@ -250,7 +302,9 @@ class ScoredCharts:
         (B,).
         """
         goal = goal_charts(self.grammar, self.full, targets)
-        goal_scores = self._pair_scores[np.searchsorted(self._pairs[0], self._pair_keys(goal))]
+        goal_scores = self._pair_scores[
+            np.searchsorted(self._pairs[0], self._pair_keys(goal))
+        ]
         log_full = log_inside(self.full, self.scores)[self.full.roots()]
         log_goal = np.append(log_inside(goal, goal_scores), -np.inf)[goal.roots()]
         # Rounding may lead past 1.
@@ -293,10 +347,14 @@ class ScoredCharts:
         rest = iter(values[np.searchsorted(self._pairs[0], keys)].tolist())
         return [tuple(islice(rest, len(each.hyperedges))) for each in derivations]
 
-    def hyperedge_scores(self, derivations: Sequence[Derivation]) -> list[tuple[float, ...]]:
+    def hyperedge_scores(
+        self, derivations: Sequence[Derivation]
+    ) -> list[tuple[float, ...]]:
         return self._of_derivations(self._pair_scores, derivations)
 
-    def hyperedge_marginals(self, derivations: Sequence[Derivation]) -> list[tuple[float, ...]]:
+    def hyperedge_marginals(
+        self, derivations: Sequence[Derivation]
+    ) -> list[tuple[float, ...]]:
         """For a derivation of each sentence how probable its rules are over their spans."""
         chances = np.bincount(self._pairs[1], marginals(self.full, self.scores))
         return self._of_derivations(np.minimum(chances, 1.0), derivations)
@@ -309,7 +367,9 @@ class ScoredCharts:
         full, of_nodes = self.full, self._table.numbers(self.full)
         best, first = max_inside(full, self.scores)
         chances = np.bincount(
-            of_nodes[full.owners()], marginals(full, self.scores), minlength=len(self._table.starts)
+            of_nodes[full.owners()],
+            marginals(full, self.scores),
+            minlength=len(self._table.starts),
         )
         # The best node of each span; the first of those that are as good.
         order = np.lexsort((-best, of_nodes))
@@ -322,6 +382,8 @@ class ScoredCharts:
                 if sentence in derivable:
                     chance = min(float(chances[number]), 1.0)
                 rule = self.grammar[int(full.rules[first[node]])]
-                spans.append(ChartSpan(full.span(node), rule, float(best[node]), chance))
+                spans.append(
+                    ChartSpan(full.span(node), rule, float(best[node]), chance)
+                )
             spans.sort(key=lambda each: (each.span.end - each.span.start, each.span))
             yield tuple(spans)

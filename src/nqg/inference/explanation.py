@@ -26,7 +26,9 @@ BRACKET_COLOURS = ("cyan", "green", "magenta", "yellow", "blue")
 def described(answer: Answer, drawing: str = "") -> str:
     """An answer for reading, under the drawing of its derivation, if there is one."""
     lines = [drawing, ""] if drawing else []
-    lines.append(f"abstained: {answer.reason}" if answer.target is None else answer.target)
+    lines.append(
+        f"abstained: {answer.reason}" if answer.target is None else answer.target
+    )
     if answer.parts and answer.target is not None:
         lines.append(
             f"by the {answer.system}: {answer.reason}"
@@ -60,9 +62,15 @@ def drawn(reading: Reading, width: int | None = None) -> Text:
     ╰──╯          -1.25  0.75  jump → I_JUMP
     """
     words = [_visible(word) for word in reading.derivation.source]
-    hyperedges, depths = reading.derivation.hyperedges, list(reading.derivation.depths())
+    hyperedges, depths = (
+        reading.derivation.hyperedges,
+        list(reading.derivation.depths()),
+    )
     tokens = reading.tokens
-    title = Text(f"{'  score' * bool(reading.scores)}{'     p' * bool(reading.marginals)}  ", "dim")
+    title = Text(
+        f"{'  score' * bool(reading.scores)}{'     p' * bool(reading.marginals)}  ",
+        "dim",
+    )
     room = cell_len(" ".join(words)) + cell_len(title.plain) + 2
     is_tree = width is not None and width - room < MIN_RULE_COLUMNS
     if is_tree:
@@ -78,13 +86,16 @@ def drawn(reading: Reading, width: int | None = None) -> Text:
         if reading.marginals:
             chance = reading.marginals[number]
             figures.append(
-                f"{chance:6.2f}", "green" if chance >= 0.9 else "yellow" if chance >= 0.5 else "red"
+                f"{chance:6.2f}",
+                "green" if chance >= 0.9 else "yellow" if chance >= 0.5 else "red",
             )
         rule = Text.assemble(
             _side(hyperedge.rule.source), (" → ", "dim"), _side(hyperedge.rule.target)
         )
         if hyperedge.rule.arity:
-            rule.append(f"  ⇒ {' '.join(map(_visible, tokens[span.start : span.end]))}", "dim")
+            rule.append(
+                f"  ⇒ {' '.join(map(_visible, tokens[span.start : span.end]))}", "dim"
+            )
         figures.append("  ")
         left = lefts[number]
         lines.append(
@@ -104,7 +115,10 @@ def drawn(reading: Reading, width: int | None = None) -> Text:
 
 def _brackets(reading: Reading, words: Sequence[str]) -> list[Text]:
     """A bracket for each hyperedge, under the words of its span."""
-    columns = [0, *accumulate(cell_len(word) + 1 for word in words)]  # where each word begins
+    columns = [
+        0,
+        *accumulate(cell_len(word) + 1 for word in words),
+    ]  # where each word begins
     found = []
     for hyperedge, depth in zip(
         reading.derivation.hyperedges, reading.derivation.depths(), strict=True
@@ -127,21 +141,28 @@ def tree_guides(depths: Sequence[int]) -> list[str]:
     ['', '├─ ', '│  └─ ', '└─ ']
     """
     guides: list[str] = []
-    goes_on: dict[int, bool] = {}  # whether a sister follows at a depth, as seen from below
+    goes_on: dict[
+        int, bool
+    ] = {}  # whether a sister follows at a depth, as seen from below
     for depth in reversed(depths):
         shown = range(1, min(depth, MAX_INDENTED_DEPTH))
         stem = "".join("│  " if goes_on.get(level) else "   " for level in shown)
         branch = "├─ " if goes_on.get(depth) else "└─ "
         number = f"[{depth}] " if depth > MAX_INDENTED_DEPTH else ""
         guides.append(f"{stem}{branch}{number}" if depth else "")
-        goes_on = {level: each for level, each in goes_on.items() if level < depth} | {depth: True}
+        goes_on = {level: each for level, each in goes_on.items() if level < depth} | {
+            depth: True
+        }
     return guides[::-1]
 
 
 def _side(symbols: Iterable[Symbol]) -> Text:
     """One side of a rule; words stand out from non-terminals."""
     parts = (
-        Text(_visible(format_symbol(each)), "" if isinstance(each, NonTerminal) else "bold")
+        Text(
+            _visible(format_symbol(each)),
+            "" if isinstance(each, NonTerminal) else "bold",
+        )
         for each in symbols
     )
     return Text(" ").join(parts)
@@ -154,5 +175,6 @@ def _visible(word: str) -> str:
     'café�[2J'
     """
     return "".join(
-        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in word
+        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}"
+        for character in word
     )

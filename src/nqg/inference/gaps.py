@@ -93,7 +93,9 @@ class Gaps:
         >>> Gaps(("jump", "and", "walk"), (Span(0, 1), Span(2, 3)), unknown=()).pattern
         'NT_1 and NT_2'
         """
-        symbols: dict[int, Symbol] = {place: self.source[place] for place in self.uncovered}
+        symbols: dict[int, Symbol] = {
+            place: self.source[place] for place in self.uncovered
+        }
         for number, island in enumerate(self.islands, start=1):
             symbols[island.start] = NonTerminal(number)
         return " ".join(format_symbol(symbols[place]) for place in sorted(symbols))
@@ -107,10 +109,14 @@ class Gaps:
             return " and ".join(misfit.describe(self.source) for misfit in self.misfits)
         if self.unknown:
             return f"no rule knows {listed(self.unknown_tokens)}"
-        islands = [" ".join(self.source[island.start : island.end]) for island in self.islands]
+        islands = [
+            " ".join(self.source[island.start : island.end]) for island in self.islands
+        ]
         # Uncovered words that are neighbours are named together.
         loose = []
-        runs = groupby(enumerate(self.uncovered), key=lambda numbered: numbered[1] - numbered[0])
+        runs = groupby(
+            enumerate(self.uncovered), key=lambda numbered: numbered[1] - numbered[0]
+        )
         for _, run in runs:
             loose.append(" ".join(self.source[place] for _, place in run))
         if not islands:
@@ -151,7 +157,9 @@ def gaps_in(charts: BatchCharts) -> Gaps:
     (source,) = charts.sources
     spans = map(charts.typed.span, charts.typed.node_ids())
     unknown = unknown_places(charts.grammar.grammar, source)
-    return Gaps(source, fewest_islands(spans, len(source)), tuple(unknown), misfits(charts))
+    return Gaps(
+        source, fewest_islands(spans, len(source)), tuple(unknown), misfits(charts)
+    )
 
 
 def explained(answer: Answer) -> Answer:
@@ -159,7 +167,11 @@ def explained(answer: Answer) -> Answer:
     answer.
     """
     missing = answer.first.gaps
-    return answer if missing is None else replace(answer, reason=f"{answer.reason}: {missing}")
+    return (
+        answer
+        if missing is None
+        else replace(answer, reason=f"{answer.reason}: {missing}")
+    )
 
 
 def misfits(charts: BatchCharts) -> tuple[Misfit, ...]:
@@ -175,13 +187,18 @@ def misfits(charts: BatchCharts) -> tuple[Misfit, ...]:
     grammar, typing = charts.grammar, charts.grammar.typing
     if typing is None or charts.derivable(charts.typed):
         return ()
+    # Without scores all derivations are equal: these are just some of them.
     forest = charts.forests
-    (ranked,) = k_best_derivations(grammar, forest, np.zeros(forest.hyperedges), MISFIT_CANDIDATES)
+    (ranked,) = k_best_derivations(
+        grammar, forest, np.zeros(forest.hyperedges), MISFIT_CANDIDATES
+    )
     candidates = [_misfits(grammar.grammar, typing, each.derivation) for each in ranked]
     return min(candidates, key=len, default=())
 
 
-def _misfits(grammar: Grammar, typing: Typing, derivation: Derivation) -> tuple[Misfit, ...]:
+def _misfits(
+    grammar: Grammar, typing: Typing, derivation: Derivation
+) -> tuple[Misfit, ...]:
     """The hyperedges of a derivation whose types do not fit, from right to left."""
     hyperedges = derivation.hyperedges
     types = [NO_TYPE] * len(hyperedges)
@@ -195,7 +212,9 @@ def _misfits(grammar: Grammar, typing: Typing, derivation: Derivation) -> tuple[
             continue
         # Which arguments are of a type that no signature of the rule has in their place?
         wanted: dict[int, set[Fragment]] = defaultdict(set)
-        indices = [symbol.index for symbol in rule.target if isinstance(symbol, NonTerminal)]
+        indices = [
+            symbol.index for symbol in rule.target if isinstance(symbol, NonTerminal)
+        ]
         for signature in typing.signatures[number]:
             for index, fragment in zip(indices, signature.arguments):
                 wanted[index].add(fragment)
@@ -203,12 +222,16 @@ def _misfits(grammar: Grammar, typing: Typing, derivation: Derivation) -> tuple[
         for index, (span, kind) in enumerate(zip(spans, children), start=1):
             if not wanted[index] & typing.types[kind]:
                 texts = map(format_symbols, wanted[index])
-                in_order = sorted(texts, key=lambda text: (not text.startswith("<"), text))
+                in_order = sorted(
+                    texts, key=lambda text: (not text.startswith("<"), text)
+                )
                 misfits.append(Misfit(span, tuple(in_order)))
         if not any(misfit.span in spans for misfit in misfits):
             misfits.append(Misfit(hyperedges[at].span, ()))
     if not misfits and grammar.target_grammar is not None:
-        misfits.append(Misfit(derivation.root.span, (str(grammar.target_grammar.start),)))
+        misfits.append(
+            Misfit(derivation.root.span, (str(grammar.target_grammar.start),))
+        )
     return tuple(misfits)
 
 
@@ -230,10 +253,12 @@ def fewest_islands(spans: Iterable[Span], length: int) -> tuple[Span, ...]:
         ends[span.start].append(span.end)
     best = [Cover(0, 0, -length, False)] * (length + 1)
     for start in reversed(range(length)):
+        # Either skip a word or take a span: the order of the fields of `Cover` decides.
         skipped = best[start + 1]
         covers = [Cover(skipped.uncovered + 1, skipped.islands, -start - 1, False)]
         covers += [
-            Cover(best[end].uncovered, best[end].islands + 1, -end, True) for end in ends[start]
+            Cover(best[end].uncovered, best[end].islands + 1, -end, True)
+            for end in ends[start]
         ]
         best[start] = min(covers)
     islands, start = [], 0

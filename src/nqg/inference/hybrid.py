@@ -59,7 +59,9 @@ class Hybrid:
         """The answer to one sentence with all that explains it, as `Parser.parse` gives it."""
         if not isinstance(self.parser, Parser):
             return next(self.answers([sentence]))
-        options = replace(self.parser.options, readings=readings, marginals=True, gaps=True)
+        options = replace(
+            self.parser.options, readings=readings, marginals=True, gaps=True
+        )
         return explained(next(self.with_options(options).answers([sentence])))
 
     def answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
@@ -143,7 +145,11 @@ class Hybrid:
 
     @classmethod
     def from_pretrained(
-        cls, name_or_folder: Path | str, device: str | None = None, *, revision: str | None = None
+        cls,
+        name_or_folder: Path | str,
+        device: str | None = None,
+        *,
+        revision: str | None = None,
     ) -> Hybrid:
         """The hybrid in a model folder or, where there is none, on the Hugging Face Hub as
         `owner/name`.
@@ -152,7 +158,11 @@ class Hybrid:
             return cls.load(folder, device)
 
     def push_to_hub(
-        self, name: str, *, message: str = "Upload with nqg", private: bool | None = None
+        self,
+        name: str,
+        *,
+        message: str = "Upload with nqg",
+        private: bool | None = None,
     ) -> str:
         """Upload the hybrid, with its card, to the Hugging Face Hub as `owner/name`; gives the
         commit's address.
@@ -162,9 +172,12 @@ class Hybrid:
     def save(self, folder: Path | str) -> None:
         """Write everything that `load` needs into a folder, whole or not at all."""
         if not isinstance(self.parser, Parser):
-            raise NqgError(f"a model folder holds a Parser, found {type(self.parser).__name__}")
+            raise NqgError(
+                f"a model folder holds a Parser, found {type(self.parser).__name__}"
+            )
         self.parser.save(
-            folder, also=lambda staging: write_fallback(staging, self.fallback, self.gate)
+            folder,
+            also=lambda staging: write_fallback(staging, self.fallback, self.gate),
         )
 
 
@@ -175,7 +188,9 @@ class TokenSystem:
     system: System
     text: Preprocessor
     keeps_casing: bool = False  # of words as they were typed
-    records: tuple[Record, ...] = ()  # of the steps of its training, where it was trained here
+    records: tuple[
+        Record, ...
+    ] = ()  # of the steps of its training, where it was trained here
 
     @classmethod
     def load(cls, folder: Path | str, device: str | None = None) -> TokenSystem:
@@ -196,7 +211,9 @@ class TokenSystem:
             write_text(staging / RECORDS_FILE, record_lines(self.records))
 
         if not isinstance(self.system, Seq2seq):
-            raise NqgError(f"a model folder holds a Seq2seq, found {type(self.system).__name__}")
+            raise NqgError(
+                f"a model folder holds a Seq2seq, found {type(self.system).__name__}"
+            )
         self.system.save(Path(folder), write_more)
 
     def with_options(self, options: DecodeOptions) -> TokenSystem:
@@ -220,7 +237,9 @@ class TokenSystem:
             target = answer.target
             if target is not None:
                 target = self.text.programs.render(target.split())
-            yield replace(answer, source=sentence.raw, target=target, words=sentence.words)
+            yield replace(
+                answer, source=sentence.raw, target=target, words=sentence.words
+            )
 
 
 def rejection(answer: Answer, gate: Gate | None) -> str:
@@ -256,16 +275,24 @@ def combine(grammar: Answer, fallback: Answer, gate: Gate | None = None) -> Answ
         reason = f"{reason}, and the {fallback.system} has no answer"
         return replace(grammar, reason=reason, parts=both)
     held_back = replace(grammar, target=None, reason=reason)
-    return replace(fallback, source=grammar.source, reason=reason, parts=(held_back, fallback))
+    return replace(
+        fallback, source=grammar.source, reason=reason, parts=(held_back, fallback)
+    )
 
 
-def load(folder: Path | str, device: str | None = None) -> Parser | Hybrid | TokenSystem:
+def load(
+    folder: Path | str, device: str | None = None
+) -> Parser | Hybrid | TokenSystem:
     """What a model folder holds: a parser, a hybrid where there is a fallback, or a system without
     a grammar.
     """
     if is_of_kind(Path(folder), SEQ2SEQ_KIND):
         return TokenSystem.load(folder, device)
-    return Hybrid.load(folder, device) if has_fallback(folder) else Parser.load(folder, device)
+    return (
+        Hybrid.load(folder, device)
+        if has_fallback(folder)
+        else Parser.load(folder, device)
+    )
 
 
 def load_with_grammar(folder: Path | str, device: str | None = None) -> Parser | Hybrid:
@@ -289,7 +316,11 @@ def has_fallback(folder: Path | str) -> bool:
 
 def write_fallback(folder: Path, fallback: System, gate: Gate | None) -> None:
     """Write into the model folder of a parser what makes it that of a hybrid."""
-    from nqg.seq2seq import legal_decoding, quantized, seq2seq  # which load transformers
+    from nqg.seq2seq import (
+        legal_decoding,
+        quantized,
+        seq2seq,
+    )  # which load transformers
 
     model = fallback.system if isinstance(fallback, TokenSystem) else fallback
     if isinstance(model, legal_decoding.LegalSeq2seq | quantized.QuantizedSeq2seq):
@@ -384,5 +415,8 @@ class Calibration:
 
     def __str__(self) -> str:
         _, *counts = asdict(self).items()
-        shares = [f"{name.replace('_', ' ')} {right / self.trials:.1%}" for name, right in counts]
+        shares = [
+            f"{name.replace('_', ' ')} {right / self.trials:.1%}"
+            for name, right in counts
+        ]
         return f"right on {self.trials:,} held-out examples: {', '.join(shares)}"

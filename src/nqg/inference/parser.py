@@ -91,7 +91,10 @@ class ParseItem:
     @property
     def fails(self) -> bool:
         """Whether the grammar has no legal derivation of it."""
-        return self.answer.target is None and self.answer.reason in (NO_DERIVATION, ILLEGAL)
+        return self.answer.target is None and self.answer.reason in (
+            NO_DERIVATION,
+            ILLEGAL,
+        )
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,11 @@ class Parser:
 
     @classmethod
     def from_pretrained(
-        cls, name_or_folder: Path | str, device: str | None = None, *, revision: str | None = None
+        cls,
+        name_or_folder: Path | str,
+        device: str | None = None,
+        *,
+        revision: str | None = None,
     ) -> Parser:
         """The parser in a model folder or, where there is none, on the Hugging Face Hub as
         `owner/name`.
@@ -117,7 +124,11 @@ class Parser:
             return cls.load(folder, device)
 
     def push_to_hub(
-        self, name: str, *, message: str = "Upload with nqg", private: bool | None = None
+        self,
+        name: str,
+        *,
+        message: str = "Upload with nqg",
+        private: bool | None = None,
     ) -> str:
         """Upload the parser, with its card, to the Hugging Face Hub as `owner/name`; gives the
         commit's address.
@@ -147,7 +158,9 @@ class Parser:
         is_typed = self.options.typed
         if is_typed is None:
             is_typed = self.model.settings.typed
-        return self.model.grammar.typed_by(self.model.target_grammar if is_typed else None)
+        return self.model.grammar.typed_by(
+            self.model.target_grammar if is_typed else None
+        )
 
     @cached_property
     def _legal_programs(self) -> TargetGrammar | None:
@@ -196,9 +209,13 @@ class Parser:
 
     def _answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
         for window in windows(sentences):
-            yield from self._window([self.model.text.tokenized(sentence) for sentence in window])
+            yield from self._window(
+                [self.model.text.tokenized(sentence) for sentence in window]
+            )
 
-    def _window(self, window: Sequence[Sequence[TokenizedSentence]]) -> Iterator[Answer]:
+    def _window(
+        self, window: Sequence[Sequence[TokenizedSentence]]
+    ) -> Iterator[Answer]:
         """The answers to sentences, each of which has one tokenization or two."""
         items = self._parsed([tokenizations[0] for tokenizations in window])
         # A sentence without a derivation is read again, with or without polite frames.
@@ -223,12 +240,16 @@ class Parser:
         for number, item in enumerate(items):
             yield corrected.get(number) or self._with_gaps(item)
 
-    def _corrected(self, sentences: Mapping[int, Sequence[TokenizedSentence]]) -> dict[int, Answer]:
+    def _corrected(
+        self, sentences: Mapping[int, Sequence[TokenizedSentence]]
+    ) -> dict[int, Answer]:
         """The answers to sentences that have typos, if it is clear what is meant."""
         words = {word for each in chain(*sentences.values()) for word in each.words}
         if words <= self.model.grammar.words:
             return {}
-        from nqg.inference.corrections import corrected_answers  # which most sentences do not need
+        from nqg.inference.corrections import (
+            corrected_answers,
+        )  # which most sentences do not need
 
         return corrected_answers(self, sentences)
 
@@ -238,11 +259,15 @@ class Parser:
 
     def _parsed(self, sentences: Sequence[TokenizedSentence]) -> list[ParseItem]:
         """Sentences with their answers; those of similar length are encoded together."""
-        order = sorted(range(len(sentences)), key=lambda number: len(sentences[number].tokens))
+        order = sorted(
+            range(len(sentences)), key=lambda number: len(sentences[number].tokens)
+        )
         items: dict[int, ParseItem] = {}
         for start in range(0, len(order), ENCODER_BATCH):
             batch = order[start : start + ENCODER_BATCH]
-            items.update(zip(batch, self._batch([sentences[number] for number in batch])))
+            items.update(
+                zip(batch, self._batch([sentences[number] for number in batch]))
+            )
         return [items[number] for number in range(len(sentences))]
 
     def _batch(self, sentences: Sequence[TokenizedSentence]) -> list[ParseItem]:
@@ -255,21 +280,31 @@ class Parser:
     def _chart(self, sentences: Sequence[TokenizedSentence]) -> list[ParseItem]:
         """Chart the sentences that are not too long; abstain where there is no legal derivation."""
         longest, options = self.model.max_length, self.options
+        # A sentence that is too long is charted as an empty one, so that the numbers of
+        # the others stay the same.
         short = list(sentences)
         for number, sentence in enumerate(sentences):
             if len(sentence.tokens) > longest:
                 short[number] = EMPTY_SENTENCE
         mentions = mentions_of(self.grammar, short, options.today or date.today())
+        # Charts and explanations of gaps show spans outside of whole derivations, too.
         needs_all_spans = options.chart or options.gaps
         charts = BatchCharts.of(
-            self.grammar, short, mentions, prune=not needs_all_spans, limit=options.limit
+            self.grammar,
+            short,
+            mentions,
+            prune=not needs_all_spans,
+            limit=options.limit,
         )
         derivable = charts.derivable(self._decoded_charts(charts))
+        # The untyped charts tell a missing rule from derivations that are not legal.
         untyped = charts.derivable(charts.untyped)
         spans = () if options.chart else None
         items = []
         for number, sentence in enumerate(sentences):
-            answer = Answer(sentence.raw, system=GRAMMAR, words=sentence.words, chart=spans)
+            answer = Answer(
+                sentence.raw, system=GRAMMAR, words=sentence.words, chart=spans
+            )
             item = ParseItem(
                 sentence, number, answer, charts, mentions[number], number in derivable
             )
@@ -285,27 +320,37 @@ class Parser:
     def _decoded_charts(self, charts: BatchCharts) -> Hypergraph:
         return charts.typed if self.options.chart else charts.typed_forests
 
-    def _encode(self, items: Sequence[ParseItem]) -> tuple[list[ParseItem], ScoredCharts]:
+    def _encode(
+        self, items: Sequence[ParseItem]
+    ) -> tuple[list[ParseItem], ScoredCharts]:
         """Score the charts of the sentences that have one and that the encoder can read."""
         charts = items[0].charts
         full = self._decoded_charts(charts)
-        charted = [items[number] for number in np.flatnonzero(np.diff(full.first_node)).tolist()]
+        # A sentence without nodes has no chart, and is left out of the batch.
+        charted = [
+            items[number]
+            for number in np.flatnonzero(np.diff(full.first_node)).tolist()
+        ]
         sentences = [item.sentence for item in charted]
         mentions = [item.mentions for item in charted]
         tokens = encoder_tokens(self.grammar, sentences, mentions, self.known_words)
         scorable: list[ParseItem] = []
         readable: list[Subwords] = []
+        # Subwords are counted only now: few tokens may have many of them.
         for item, subwords in zip(charted, self.subwords(tokens)):
             if len(subwords.ids) <= self.model.max_length:
                 scorable.append(item)
                 readable.append(subwords)
             elif item.has_derivation:
+                # Without a derivation, there is a reason to abstain already.
                 item.abstain(TOO_LONG)
         full = full.select([item.number for item in scorable])
         return scorable, self.scored(charts.grammar, readable, full)
 
     def _decode(self, items: Sequence[ParseItem], scored: ScoredCharts) -> None:
-        """Answer the sentences that have a derivation; all get their charts, if these are wanted."""
+        """Answer the sentences that have a derivation; all get their charts, if these
+        are wanted.
+        """
         derivable = [number for number, item in enumerate(items) if item.has_derivation]
         abstentions = [items[number].answer for number in derivable]
         answers = scored.select(derivable).answers(abstentions, self.options)
@@ -321,6 +366,7 @@ class Parser:
         if calibrator is None:
             return
         free_text = self.grammar.slots.free_text if self.grammar.slots else {}
+        # Free text reads any words, so that models with it abstain below a threshold.
         if least is None:
             least = calibrator.least_confidence if free_text else 0.0
         for item in items:
@@ -334,6 +380,7 @@ class Parser:
             confidence *= calibrator.contexts.share(
                 value_contexts(derivation, item.mentions, free_text)
             )
+            # A word that may be a typo caps the confidence, whatever the rules say.
             words = context_words(derivation, free_text)
             if calibrator.words.is_suspect(words, self._similar_words):
                 confidence = min(confidence, MAX_SUSPECT_CONFIDENCE)
@@ -359,7 +406,9 @@ class Parser:
         return item.answer
 
     def _similar_words(self, word: str) -> Sequence[str]:
-        from nqg.inference.corrections import similar_words  # which most sentences do not need
+        from nqg.inference.corrections import (
+            similar_words,
+        )  # which most sentences do not need
 
         return similar_words(word, self.model.grammar.words)
 
@@ -402,7 +451,9 @@ class Parser:
                 anchors(full, model.device),
                 untrained_bonuses(model.untrained_rules),
             )  # (S, R)
-            of_spans, of_rules = to_device([spans, full.rules.astype(np.int64)], model.device)
+            of_spans, of_rules = to_device(
+                [spans, full.rules.astype(np.int64)], model.device
+            )
             scores: FloatArray = table[of_spans, of_rules].double().cpu().numpy()
         if not np.isfinite(scores).all():
             raise DamagedModel(

@@ -29,7 +29,12 @@ from nqg.preprocessing.preprocessor import Preprocessor
 from nqg.slots.matcher import SlotMatcher
 from nqg.slots.target_grammars import allow_literal_values
 from nqg.types.target_grammar import Category, TargetGrammar, format_symbols
-from nqg.types.tree_automaton import Fragment, Signature, Signatures, derivable_signatures
+from nqg.types.tree_automaton import (
+    Fragment,
+    Signature,
+    Signatures,
+    derivable_signatures,
+)
 
 Places = Mapping[Rule, Place]  # of rules that come from a file
 NO_PLACES: Places = MappingProxyType({})
@@ -56,12 +61,15 @@ def tokenized_rule(rule: str, text: Preprocessor) -> str:
     'good night NT_1 ### off ( NT_1 )'
     """
     source, separator, target = rule.partition(f" {SEPARATOR} ")
+    # Plain text, comments and lines without a separator stay as they are.
     if text.is_plain or not separator or rule.startswith("#"):
         return rule
     words = []
+    # Non-terminals are kept as written: the tokenizer may change their case.
     for token in text.sentences.tokens(source):
         raw = source[token.start : token.end]
         words.append(raw if isinstance(read_symbol(raw), NonTerminal) else token.text)
+    # A target whose parts are all single tokens is tokenised already.
     if any(len(text.programs.normalized(token)) > 1 for token in target.split()):
         target = " ".join(text.programs.normalized(target))
     return f"{' '.join(words)}{separator}{target}"
@@ -89,7 +97,10 @@ def with_rules(
         if how:
             raise refused(rule, f"the model has it already: it was {how}", places)
         new.append(rule)
-    model = replace(model, target_grammar=legal_with(new, model.target_grammar, model.text.slots))
+    # Values that the new rules write down become legal before the rules are typed.
+    model = replace(
+        model, target_grammar=legal_with(new, model.target_grammar, model.text.slots)
+    )
     extended = model.with_rules_by_hand([*model.by_hand, *new])
     for rule, reason in misfits(extended.grammar, model.target_grammar, new).items():
         raise refused(rule, reason, places)
@@ -123,6 +134,7 @@ def without_rules(
             if rule in model.grammar.numbers:
                 how = "learned from examples, and stays"
             raise refused(rule, f"not written by hand: it is {how}", places)
+        # A rule that is given twice is refused the second time.
         del left[rule]
     return model.with_rules_by_hand(left)
 
@@ -134,17 +146,23 @@ def refused(rule: Rule, reason: str, places: Places) -> FormatError:
 def misfits(
     grammar: Grammar, target_grammar: TargetGrammar | None, rules: Iterable[Rule]
 ) -> dict[Rule, str]:
-    """For each of some rules of a grammar that no derivation of a legal program can use the reason."""
+    """For each of some rules of a grammar that no derivation of a legal program can use
+    the reason.
+    """
     typing = grammar.typed_by(target_grammar).typing
     if typing is None or target_grammar is None:
         return {}
+    # Only rules without a signature in the typed grammar need a reason.
     unused = [rule for rule in rules if not typing.signatures[grammar.numbers[rule]]]
     if not unused:
         return {}
     possible = Signatures(target_grammar)
     derivable = derivable_signatures(grammar.rules, target_grammar)
-    fragments = {signature.fragment for signatures in derivable for signature in signatures}
+    fragments = {
+        signature.fragment for signatures in derivable for signature in signatures
+    }
     reasons = {}
+    # The reason is the first thing that fails: the target, its arguments, its place.
     for rule in unused:
         signatures = possible.of(rule.target)
         usable = derivable[grammar.numbers[rule]]
@@ -165,7 +183,9 @@ def _underivable(
     rule: Rule, signatures: Collection[Signature], fragments: Collection[Fragment]
 ) -> str:
     """What a non-terminal of a rule has to be, and no rule derives."""
-    indices = [symbol.index for symbol in rule.target if isinstance(symbol, NonTerminal)]
+    indices = [
+        symbol.index for symbol in rule.target if isinstance(symbol, NonTerminal)
+    ]
     for at, index in enumerate(indices):
         wanted = {signature.arguments[at] for signature in signatures}
         if wanted.isdisjoint(fragments):
@@ -191,27 +211,43 @@ def illegal_token(rule: Rule, finder: Signatures) -> str:
             strange.append(token)
     if strange:
         return f"no legal program has {listed(dict.fromkeys(strange))}"
+    # Otherwise put a hole in the place of each token, and see what would fit there. As
+    # many arguments as `before` stand to the left of the hole.
     reasons: list[tuple[bool, int, str]] = []
     before = 0
     for at, symbol in enumerate(rule.target):
         if isinstance(symbol, NonTerminal):
             before += 1
         elif len(rule.target) > 1:
-            hole = (*rule.target[:at], NonTerminal(rule.arity + 1), *rule.target[at + 1 :])
+            hole = (
+                *rule.target[:at],
+                NonTerminal(rule.arity + 1),
+                *rule.target[at + 1 :],
+            )
             wanted = {signature.arguments[before] for signature in finder.of(hole)}
             if wanted:
-                is_token = not any(isinstance(fragment[0], Category) for fragment in wanted)
-                reasons.append((is_token, at, f"'{tokens[at]}' is not {_named(wanted)}"))
+                is_token = not any(
+                    isinstance(fragment[0], Category) for fragment in wanted
+                )
+                reasons.append(
+                    (is_token, at, f"'{tokens[at]}' is not {_named(wanted)}")
+                )
     if not reasons:
         return f"'{' '.join(tokens)}' is part of no legal program"
+    # A reason that names types comes before one that names tokens, then the leftmost.
     return min(reasons)[2]
 
 
 def _named(fragments: Collection[Fragment]) -> str:
-    """What a target may stand for: types where there are any, single symbols rather than several."""
+    """What a target may stand for: types where there are any, single symbols rather
+    than several.
+    """
     ranks = {}
     for fragment in fragments:
-        ranks[format_symbols(fragment)] = len(fragment), not isinstance(fragment[0], Category)
+        ranks[format_symbols(fragment)] = (
+            len(fragment),
+            not isinstance(fragment[0], Category),
+        )
     best = min(ranks.values())
     texts = sorted(text for text, rank in ranks.items() if rank == best)
     more = " …" if len(texts) > SHOWN_TYPES else ""

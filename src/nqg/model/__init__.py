@@ -1,1 +1,3 @@
-"""The neural parsing model: an encoder, a scorer of anchored rules, and a CRF over parse forests."""
+"""The neural parsing model: an encoder, a scorer of anchored rules, and a CRF over
+parse forests.
+"""

@@ -94,7 +94,10 @@ class Provenance:
 
     @classmethod
     def of(
-        cls, examples: Sequence[Example], training: TrainingSettings, records: Iterable[Record] = ()
+        cls,
+        examples: Sequence[Example],
+        training: TrainingSettings,
+        records: Iterable[Record] = (),
     ) -> Provenance:
         # Of large data, only one in so many examples is considered.
         interval = max(1, math.ceil(len(examples) / CONSIDERED_SENTENCES))
@@ -120,7 +123,9 @@ def spread(sentences: Iterable[str], most: int) -> list[str]:
     >>> spread(["jump", "walk twice", "jump", "run and walk", "look"], 2)
     ['look', 'run and walk']
     """
-    ordered = sorted(set(sentences), key=lambda sentence: (len(sentence.split()), sentence))
+    ordered = sorted(
+        set(sentences), key=lambda sentence: (len(sentence.split()), sentence)
+    )
     count = min(most, len(ordered))
     return [ordered[(2 * at + 1) * len(ordered) // (2 * count)] for at in range(count)]
 
@@ -134,7 +139,9 @@ def read_records(path: Path) -> tuple[Record, ...]:
     for place, line in numbered_lines(path):
         record = strict_json(line, place)
         if not isinstance(record, dict):
-            raise FormatError("expected a JSON object with what was noted after a step", place)
+            raise FormatError(
+                "expected a JSON object with what was noted after a step", place
+            )
         records.append(record)
     return tuple(records)
 
@@ -227,6 +234,7 @@ def save_model(
         _write_files(staging, model)
         if also is not None:
             also(staging)
+        # Subfolders of the older model are kept as links, which take no space.
         for index in sorted(folder.glob(f"*/{INDEX}")):
             subfolder = staging / index.parent.name
             if not subfolder.exists():
@@ -265,12 +273,18 @@ def _write_files(folder: Path, model: SavedModel) -> None:
 
 def _write_rules(folder: Path, by_hand: Sequence[Rule]) -> None:
     if by_hand:
-        lines = ["# Rules written by hand, see `nqg rule --help`", *map(str, by_hand), ""]
+        lines = [
+            "# Rules written by hand, see `nqg rule --help`",
+            *map(str, by_hand),
+            "",
+        ]
         write_text(folder / RULES_FILE, "\n".join(lines))
 
 
 def save_rules(folder: Path, by_hand: Sequence[Rule]) -> None:
-    """Replace the rules by hand in a model folder, whole or not at all; nothing else in it changes."""
+    """Replace the rules by hand in a model folder, whole or not at all; nothing else in
+    it changes.
+    """
     before = index_bytes(folder)
     manifest = read_manifest(folder, before, MODEL_KIND, MODEL_VERSION)
     with model_written(folder, manifest, before) as staging:
@@ -324,7 +338,11 @@ def read_model(folder: Path, index: bytes, device: str) -> SavedModel:
     with convert_errors("its files cannot be checked", folder / INDEX):
         check_contents(folder, manifest.get("files"), REQUIRED_FILES)
     settings = read_dataclass(
-        ModelSettings, manifest.get("settings"), "'settings'", folder / INDEX, complete=True
+        ModelSettings,
+        manifest.get("settings"),
+        "'settings'",
+        folder / INDEX,
+        complete=True,
     )
     provenance = read_dataclass(
         Provenance, manifest.get("provenance"), "'provenance'", folder / INDEX
@@ -382,7 +400,9 @@ def probe(model: SavedModel, folder: Path) -> None:
     ):
         batch = collate(tokenize(model.tokenizer, [sentence]), model.device)
         if not model.scorer(batch, spans).isfinite().all():
-            raise FormatError("the scores of a sentence are not all numbers", folder / WEIGHTS_FILE)
+            raise FormatError(
+                "the scores of a sentence are not all numbers", folder / WEIGHTS_FILE
+            )
 
 
 def _read_scorer(folder: Path, rules: int, settings: ModelSettings) -> Scorer:
@@ -406,7 +426,9 @@ def _read_scorer(folder: Path, rules: int, settings: ModelSettings) -> Scorer:
         weight, is_float = weights[name], expected.is_floating_point()
         if weight.is_floating_point() != is_float:
             kind = "floats" if is_float else "integers"
-            raise FormatError(f"the weights '{name}' are {weight.dtype}, expected {kind}", path)
+            raise FormatError(
+                f"the weights '{name}' are {weight.dtype}, expected {kind}", path
+            )
         # The file may change where a system maps it into memory.
         weights[name] = weight.to(expected.dtype, copy=True)
     scorer.load_state_dict(weights, assign=True)

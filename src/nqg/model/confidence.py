@@ -27,7 +27,8 @@ The tuned numbers, here and where confidence is learned:
 - 1 / (count + 2), in `KnownContexts` and `CorrectionTrials`: a prior of one half. Not measured.
 - `nqg.evaluation.calibration`: LEAST_PRECISION 0.8 (SNIPS and home assistants; docs/slots.md);
   five folds of trials, and 5, 8 or 4 folds of examples (not measured).
-- `nqg.pipeline.confidence`: FOLD_STEPS 1.75 and FREE_TEXT_FOLDS 5 (docs/training.md has their cost).
+- `nqg.pipeline.confidence`: FOLD_STEPS 1.75 and FREE_TEXT_FOLDS 5 (docs/training.md has their
+  cost).
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ from nqg.settings_reader import read_dataclass
 from nqg.slots.matcher import Mention
 
 CONFIDENCE_FILE = "confidence.json"  # in a model folder
-MOST_COUNT = 1 << 53  # of a pair: more is not a number of examples, and too much for arithmetic
+MOST_COUNT = (
+    1 << 53
+)  # of a pair: more is not a number of examples, and too much for arithmetic
 ROOT_PARENT = -1  # the parent of a derivation's first rule
 LEAST_CONFIDENCE = 0.5
 # Beyond these odds a probability depends on how long a model was trained.
@@ -68,14 +71,18 @@ MAX_SUSPECT_CONFIDENCE = 0.75
 
 
 class RulePair(NamedTuple):
-    """A rule as an argument of another one: the numbers of both in the grammar, and the argument's."""
+    """A rule as an argument of another one: the numbers of both in the grammar, and the
+    argument's.
+    """
 
     parent: int
     argument: int
     child: int
 
 
-def rule_pairs(derivation: Derivation, numbers: Mapping[Rule, int]) -> Iterator[RulePair]:
+def rule_pairs(
+    derivation: Derivation, numbers: Mapping[Rule, int]
+) -> Iterator[RulePair]:
     """The pairs of a derivation, that of its root included."""
     rules = [numbers[hyperedge.rule] for hyperedge in derivation.hyperedges]
     yield RulePair(ROOT_PARENT, 0, rules[0])
@@ -91,7 +98,9 @@ class RulePairs:
     rows: tuple[tuple[int, int, int, int], ...]  # parent, argument, child, count
 
     @classmethod
-    def of(cls, derivations: Iterable[Derivation], numbers: Mapping[Rule, int]) -> RulePairs:
+    def of(
+        cls, derivations: Iterable[Derivation], numbers: Mapping[Rule, int]
+    ) -> RulePairs:
         counts: Counter[RulePair] = Counter()
         for derivation in derivations:
             counts.update(rule_pairs(derivation, numbers))
@@ -173,13 +182,18 @@ class Evidence:
         """
         counts = {pair: known.count(pair) for pair in pairs}
         unseen = [pair for pair, count in counts.items() if not count]
+        # Pairs with rules by hand count as unseen, but not as surprising.
         learned = [pair for pair in unseen if max(pair.parent, pair.child) < trained]
         expected = [known.expected(pair) for pair in learned]
+        # With Poisson counts, this is the chance that one of them would have been seen.
         surprise = 1 - math.exp(-sum(expected))
-        return cls(probability, min(counts.values()), len(unseen), surprise, 0.0 in expected)
+        return cls(
+            probability, min(counts.values()), len(unseen), surprise, 0.0 in expected
+        )
 
     def features(self) -> tuple[float, ...]:
         """What is weighed, in the order of `Weights`."""
+        # Odds are not finite at 0 and 1: keep the probability away from both.
         probability = min(max(self.probability, 1e-12), 1 - 1e-12)
         log_odds = math.log(probability / (1 - probability)) / MOST_LOG_ODDS
         log_odds = min(max(log_odds, -1.0), 1.0)
@@ -189,9 +203,12 @@ class Evidence:
             "new": self.surprise,
             "new_log_odds": self.surprise * log_odds,
         }
+        # Beside a foreign pair, neither probability nor surprise is weighed.
         if self.foreign:
             values = {"foreign": 1.0}
-        values["support"] = math.log1p(min(self.support, MOST_SUPPORT)) / math.log1p(MOST_SUPPORT)
+        values["support"] = math.log1p(min(self.support, MOST_SUPPORT)) / math.log1p(
+            MOST_SUPPORT
+        )
         values["unseen"] = float(min(self.unseen, MOST_UNSEEN))
         return tuple(values.get(weight.name, 0.0) for weight in fields(Weights))
 
@@ -230,7 +247,9 @@ class Weights:
     def __post_init__(self) -> None:
         for weight in fields(self):
             if getattr(self, weight.name) * weight.metadata["sign"] < 0:
-                expected = "log odds and support of 0 or more, and unseen pairs of 0 or less"
+                expected = (
+                    "log odds and support of 0 or more, and unseen pairs of 0 or less"
+                )
                 raise SettingsError(f"{self}: expected {expected}")
 
     def confidence(self, evidence: Evidence) -> float:
@@ -258,11 +277,15 @@ class Weights:
         features = np.array(rows).reshape(-1, len(prior))
         rights = np.array([float(observation.is_right) for observation in observations])
         best, least_loss = prior, math.inf
+        # Try every choice of signed weights to leave free; the others are held at 0.
         for is_free in product((True, False), repeat=int(np.count_nonzero(signs))):
             free = signs == 0
             free[~free] = is_free
             weights = np.zeros(len(prior))
-            weights[free], loss = newton(features[:, free], rights, prior[free], precision[free])
+            weights[free], loss = newton(
+                features[:, free], rights, prior[free], precision[free]
+            )
+            # Weights that are held at 0 still pay for their distance from the prior.
             loss += float(precision[~free] @ prior[~free] ** 2 / 2)
             if loss < least_loss and (weights * signs >= 0).all():
                 best, least_loss = weights, loss
@@ -282,7 +305,9 @@ def newton(
     for _ in range(100):
         chances = np.exp(-np.logaddexp(0, -(features @ weights)))
         gradient = features.T @ (chances - rights) + precision * (weights - prior)
-        curvature = (features.T * (chances * (1 - chances))) @ features + np.diag(precision)
+        curvature = (features.T * (chances * (1 - chances))) @ features + np.diag(
+            precision
+        )
         step = np.linalg.solve(curvature, gradient)
         # Halve the step until it does not raise the loss.
         size, before = 1.0, loss(weights)
@@ -307,7 +332,9 @@ class CorrectionTrials:
 
     def __post_init__(self) -> None:
         if not 0 <= self.right <= self.answers < MOST_COUNT:
-            raise SettingsError(f"{self}: expected as many answers as are right, or more")
+            raise SettingsError(
+                f"{self}: expected as many answers as are right, or more"
+            )
 
     @property
     def share(self) -> float:
@@ -356,7 +383,9 @@ class KnownContexts:
     def __post_init__(self) -> None:
         for row in self.rows:
             if not 0 < row[2] < MOST_COUNT:
-                raise SettingsError(f"expected how often a value was seen, found {list(row)}")
+                raise SettingsError(
+                    f"expected how often a value was seen, found {list(row)}"
+                )
 
     @classmethod
     def of(cls, contexts: Iterable[ValueContext]) -> KnownContexts:
@@ -373,7 +402,9 @@ class KnownContexts:
 
     def share(self, contexts: Iterable[ValueContext]) -> float:
         """The probability that free text with such values in it is free text."""
-        counts = [self.counts.get(context[:2], 0) for context in contexts if context.in_text]
+        counts = [
+            self.counts.get(context[:2], 0) for context in contexts if context.in_text
+        ]
         return min((1 / (count + 2) for count in counts if count), default=1.0)
 
 
@@ -384,8 +415,11 @@ class ContextWord(NamedTuple):
     word: str | None
 
 
-def context_words(derivation: Derivation, free_text: Container[str] = ()) -> list[ContextWord]:
+def context_words(
+    derivation: Derivation, free_text: Container[str] = ()
+) -> list[ContextWord]:
     """What a derivation reads, with its beginning and end; words of free text are never typos."""
+    # Slots read their words whole: note where each value starts and ends.
     values = {}
     for hyperedge in derivation.hyperedges:
         if isinstance(hyperedge.rule, SlotInstance):
@@ -420,7 +454,9 @@ class WordPairs:
     def __post_init__(self) -> None:
         for row in self.rows:
             if not 0 < row[2] <= CONTEXT_WINDOW:
-                expected = f"two words and how far apart they are, at most {CONTEXT_WINDOW}"
+                expected = (
+                    f"two words and how far apart they are, at most {CONTEXT_WINDOW}"
+                )
                 raise SettingsError(f"expected {expected}, found {list(row)}")
 
     @classmethod
@@ -444,7 +480,9 @@ class WordPairs:
         return counts
 
     def is_suspect(
-        self, words: Sequence[ContextWord], similar: Callable[[str], Iterable[str] | None]
+        self,
+        words: Sequence[ContextWord],
+        similar: Callable[[str], Iterable[str] | None],
     ) -> bool:
         """Whether a word may be a typo: training has more of its context around a similar word."""
         if not self.rows:
@@ -454,6 +492,7 @@ class WordPairs:
             word, first = words[at].word, max(at - CONTEXT_WINDOW, 0)
             if word is None:
                 continue
+            # Is the same context better known around a word that looks alike?
             for neighbour in similar(word) or ():
                 after = tokens[at + 1 : at + 1 + CONTEXT_WINDOW]
                 context = [*tokens[first:at], neighbour, *after]
@@ -497,7 +536,9 @@ class Calibrator:
         """How likely an answer is to be right, given its probability and the pairs of its
         derivation.
         """
-        return self.weights.confidence(Evidence.of(probability, pairs, self.pairs, trained))
+        return self.weights.confidence(
+            Evidence.of(probability, pairs, self.pairs, trained)
+        )
 
     def __str__(self) -> str:
         answers = f"{self.trials:,} answers to held-out examples, {self.right:,} of them right"
@@ -517,10 +558,12 @@ class Calibrator:
         arities[ROOT_PARENT] = 1
         for row in calibrator.pairs.rows:
             parent, argument, child, count = row
-            is_pair = 0 <= argument < arities.get(parent, 0) and 0 <= child < len(grammar)
+            is_pair = 0 <= argument < arities.get(parent, 0) and 0 <= child < len(
+                grammar
+            )
             if not (is_pair and 0 < count < MOST_COUNT):
-                expected = (
-                    f"a slot of one of {len(grammar)} rules, a rule that fills it, and how often"
+                expected = f"a slot of one of {len(grammar)} rules, a rule that fills it, and how often"
+                raise FormatError(
+                    f"the calibrator: expected {expected}, found {list(row)}", path
                 )
-                raise FormatError(f"the calibrator: expected {expected}, found {list(row)}", path)
         return calibrator

@@ -26,7 +26,9 @@ from nqg.model.settings import EMBEDDED, ModelSettings
 from nqg.model.subwords import SubwordBatch, Tokens, word_tokenizer
 from nqg.model_folder import quiet_transformers
 
-UNLIMITED = 1 << 20  # subwords of a sentence, where neither encoder nor tokenizer has a limit
+UNLIMITED = (
+    1 << 20
+)  # subwords of a sentence, where neither encoder nor tokenizer has a limit
 # Words behind the longest training sentence have positions that were never trained. Such a position
 # is that of the last trained one and, with this weight, its own: with a weight of 0 these words
 # would be a set. Not measured.
@@ -75,7 +77,10 @@ class BertConfig:
     @classmethod
     def from_dict(cls, config: Mapping[str, Any]) -> BertConfig | None:
         """The config of a model that `Bert` computes as its authors do; None for any other."""
-        is_bert = config.get("model_type") == "bert" and config.get("hidden_act", "gelu") == "gelu"
+        is_bert = (
+            config.get("model_type") == "bert"
+            and config.get("hidden_act", "gelu") == "gelu"
+        )
         is_absolute = config.get("position_embedding_type") in (None, "absolute")
         if not is_bert or not is_absolute or unsupported_reason(config):
             return None
@@ -93,7 +98,9 @@ class Bert(Encoder):
         self.vocab_size = config.vocab_size
         self.max_length = min(config.max_position_embeddings, config.model_max_length)
         self.embeddings = BertEmbeddings(config)
-        layers = nn.ModuleList(BertLayer(config) for _ in range(config.num_hidden_layers))
+        layers = nn.ModuleList(
+            BertLayer(config) for _ in range(config.num_hidden_layers)
+        )
         self.encoder = nn.ModuleDict({"layer": layers})
         if self.embeddings.word_embeddings.weight.is_meta:
             return
@@ -103,7 +110,9 @@ class Bert(Encoder):
             if isinstance(module, nn.Linear):
                 nn.init.zeros_(module.bias)
         if self.embeddings.neighbours is not None:
-            nn.init.normal_(self.embeddings.neighbours.weight, std=config.hidden_size**-0.5)
+            nn.init.normal_(
+                self.embeddings.neighbours.weight, std=config.hidden_size**-0.5
+            )
 
     def forward(self, sentences: SubwordBatch, rows: Tensor) -> Tensor:
         vectors = self.embeddings(sentences)  # (M, D)
@@ -125,7 +134,9 @@ class BertEmbeddings(nn.Module):
         super().__init__()
         width = config.hidden_size
         self.word_embeddings = empty_embedding(config.vocab_size, width)
-        self.position_embeddings = empty_embedding(config.max_position_embeddings, width)
+        self.position_embeddings = empty_embedding(
+            config.max_position_embeddings, width
+        )
         self.token_type_embeddings = empty_embedding(config.type_vocab_size, width)
         self.neighbours: nn.Linear | None = None
         if config.neighbours:
@@ -145,7 +156,9 @@ class BertEmbeddings(nn.Module):
         # The neighbours of the marks around a sentence are those of other sentences: the same
         # marks.
         if self.neighbours is not None:
-            words = words + self.neighbours(torch.cat([words.roll(1, 0), words.roll(-1, 0)], dim=1))
+            words = words + self.neighbours(
+                torch.cat([words.roll(1, 0), words.roll(-1, 0)], dim=1)
+            )
         return cast(Tensor, self.dropout(self.LayerNorm(words + positions)))  # (M, D)
 
 
@@ -188,16 +201,23 @@ class BertAttention(nn.Module):
         self.heads = config.num_attention_heads
         self.dropout = config.attention_probs_dropout_prob
 
-    def forward(self, vectors: Tensor, sentences: SubwordBatch, wanted: Tensor | None) -> Tensor:
+    def forward(
+        self, vectors: Tensor, sentences: SubwordBatch, wanted: Tensor | None
+    ) -> Tensor:
         """Self-attention of all rows, or of the wanted ones: (W, D)."""
+        # One matrix product gives queries, keys and values together.
         layers = cast(list[nn.Linear], list(self.self.values()))
         weight = torch.cat([layer.weight for layer in layers])
         bias = torch.cat([layer.bias for layer in layers])
         packed = functional.linear(vectors, weight, bias)
         attend = self.attend if packed.device.type == "cpu" else self.attend_padded
         context = attend(packed.view(len(packed), 3, self.heads, -1), sentences)
+        # All rows are attended to, but only the wanted ones are needed from here on.
         if wanted is not None:
-            context, vectors = context.index_select(0, wanted), vectors.index_select(0, wanted)
+            context, vectors = (
+                context.index_select(0, wanted),
+                vectors.index_select(0, wanted),
+            )
         return cast(Tensor, self.output(context, vectors))
 
     def attend(self, packed: Tensor, sentences: SubwordBatch) -> Tensor:
@@ -205,8 +225,12 @@ class BertAttention(nn.Module):
 
         The shapes are (M, 3, heads, D / heads) and (M, D).
         """
-        groups = [(len(list(group)), length) for length, group in groupby(sentences.lengths)]
-        groups_of_rows = torch.split(packed, [count * length for count, length in groups])
+        groups = [
+            (len(list(group)), length) for length, group in groupby(sentences.lengths)
+        ]
+        groups_of_rows = torch.split(
+            packed, [count * length for count, length in groups]
+        )
         contexts = []
         for rows, group in zip(groups_of_rows, groups):
             contexts.append(self._attend(rows.view(*group, *rows.shape[1:])))
@@ -223,7 +247,9 @@ class BertAttention(nn.Module):
         """Attention within sentences of one length: (B, T, 3, heads, D / heads) to (B * T, D)."""
         query, key, value = table.permute(2, 0, 3, 1, 4)
         dropout = self.dropout if self.training else 0.0
-        context = functional.scaled_dot_product_attention(query, key, value, mask, dropout)
+        context = functional.scaled_dot_product_attention(
+            query, key, value, mask, dropout
+        )
         return context.transpose(1, 2).flatten(2).flatten(0, 1)
 
 
@@ -237,7 +263,9 @@ class BertOutput(nn.Module):
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
     def forward(self, inputs: Tensor, vectors: Tensor) -> Tensor:
-        return cast(Tensor, self.LayerNorm(self.dropout(self.dense(inputs)) + vectors))  # (M, D)
+        return cast(
+            Tensor, self.LayerNorm(self.dropout(self.dense(inputs)) + vectors)
+        )  # (M, D)
 
 
 class TransformersEncoder(Encoder):
@@ -257,7 +285,9 @@ class TransformersEncoder(Encoder):
         ids = sentences.padded(sentences.ids, self.model.config.pad_token_id or 0)
         outputs = self.model(input_ids=ids, attention_mask=sentences.mask().long())
         vectors: Tensor = outputs.last_hidden_state
-        return vectors.flatten(0, 1).index_select(0, sentences.places.index_select(0, rows))
+        return vectors.flatten(0, 1).index_select(
+            0, sentences.places.index_select(0, rows)
+        )
 
     def config_json(self) -> str:
         return cast(str, self.model.config.to_json_string())
@@ -266,11 +296,11 @@ class TransformersEncoder(Encoder):
 def unsupported_reason(config: Mapping[str, Any]) -> str:
     """Why a model of this config cannot be an encoder here; nothing where it can."""
     if config.get("is_encoder_decoder"):
-        return (
-            "it is an encoder-decoder, whose vectors are those of what it writes; choose an encoder"
-        )
+        return "it is an encoder-decoder, whose vectors are those of what it writes; choose an encoder"
     if config.get("is_decoder") or config.get("add_cross_attention"):
-        return "it is a decoder, which does not see what follows a word; choose an encoder"
+        return (
+            "it is a decoder, which does not see what follows a word; choose an encoder"
+        )
     return ""
 
 
@@ -313,10 +343,13 @@ def load_encoder(name: str) -> tuple[Encoder, Tokenizer]:
 
     try:
         with quiet_transformers():
-            model = AutoModel.from_pretrained(name, dtype=torch.float32, trust_remote_code=False)
+            model = AutoModel.from_pretrained(
+                name, dtype=torch.float32, trust_remote_code=False
+            )
             tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
     except (OSError, ValueError) as error:
         raise NqgError(f"the encoder '{name}' could not be loaded: {error}") from error
+    # Refuse what the scorer cannot use before anything is trained.
     reason = unsupported_reason(model.config.to_dict())
     if reason:
         raise NqgError(
@@ -325,10 +358,14 @@ def load_encoder(name: str) -> tuple[Encoder, Tokenizer]:
     if not hasattr(tokenizer, "backend_tokenizer"):
         missing = "does not say which word a subword belongs to"
         raise NqgError(f"the tokenizer of the encoder '{name}' {missing}: try another")
+    # Neither limit is reliable alone: a tokenizer without one gives a huge number.
     positions = getattr(model.config, "max_position_embeddings", None) or UNLIMITED
-    model.config.model_max_length = min(int(tokenizer.model_max_length), positions, UNLIMITED)
+    model.config.model_max_length = min(
+        int(tokenizer.model_max_length), positions, UNLIMITED
+    )
     if model.config.pad_token_id is None:
         model.config.pad_token_id = tokenizer.pad_token_id
+    # The lengths of sentences are checked elsewhere: nothing may be cut off here.
     subwords = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
     subwords.no_truncation()
     subwords.no_padding()
@@ -336,6 +373,7 @@ def load_encoder(name: str) -> tuple[Encoder, Tokenizer]:
     if config is None:
         return TransformersEncoder(model), subwords
     bert = Bert(config)
+    # `Bert` has no pooler, whose weights it would refuse.
     model.pooler = None
     bert.load_state_dict(model.state_dict())
     return bert, subwords
@@ -356,5 +394,7 @@ def read_encoder(config: Path) -> Encoder:
 
     with quiet_transformers():
         published = AutoConfig.from_pretrained(config.parent, trust_remote_code=False)
-        model = AutoModel.from_config(published, dtype=torch.float32, trust_remote_code=False)  # type: ignore[no-untyped-call]
+        model = AutoModel.from_config(
+            published, dtype=torch.float32, trust_remote_code=False
+        )  # type: ignore[no-untyped-call]
         return TransformersEncoder(model)

@@ -38,7 +38,9 @@ UNTYPED_WEIGHTS = {"full": 1.0, "goal": -1.0}
 TYPED_WEIGHTS = {"full": 0.5, "legal": 0.5, "goal": -1.0}
 
 
-def forest_loss(scores: Tensor, forests: Forests, pairs: PairTable, batch: Int64Array) -> Tensor:
+def forest_loss(
+    scores: Tensor, forests: Forests, pairs: PairTable, batch: Int64Array
+) -> Tensor:
     """The mean over a batch of log Z(full) - log Z(goal), given the scores of its pairs: (P,).
 
     The inside and the outside pass run on the CPU, where the forests are: one operation per level
@@ -55,7 +57,9 @@ class _ForestLoss(torch.autograd.Function):
     ) -> Tensor:
         values = scores.detach().cpu().double().numpy()
         losses, gradient = losses_and_gradient(values, forests, pairs, batch)
-        both = torch.empty(len(gradient) + 1, dtype=scores.dtype, pin_memory=scores.is_cuda)
+        both = torch.empty(
+            len(gradient) + 1, dtype=scores.dtype, pin_memory=scores.is_cuda
+        )
         both[:-1] = torch.from_numpy(gradient).div_(len(batch))
         both[-1] = losses.mean()
         both = both.to(scores.device, non_blocking=True)
@@ -110,6 +114,7 @@ class TrainingData:
         if len(forests) != len(examples):
             counts = f"there are {len(examples)} examples but forests of {len(forests)}"
             raise NqgError(f"{counts}; expected as many")
+        # Examples without a derivation are left out, together with their forests.
         derivable = np.delete(np.arange(len(examples)), forests.underivable()).tolist()
         if not derivable:
             raise NqgError(
@@ -117,6 +122,7 @@ class TrainingData:
             )
         sources = [examples[number].source_tokens for number in derivable]
         tokens = encoder_tokens(grammar, sources)
+        # The second forms follow all of the first, so that a row number tells the form.
         if frequent is not None:
             tokens += encoder_tokens(grammar, sources, known=frequent)
         forests = forests.select(derivable)

@@ -46,7 +46,9 @@ class Forests:
 
     def select(self, pairs: Sequence[int]) -> Forests:
         """The forests of some pairs as one batch, in the order asked for."""
-        return Forests(**{name: graph.select(pairs) for name, graph in self.graphs().items()})
+        return Forests(
+            **{name: graph.select(pairs) for name, graph in self.graphs().items()}
+        )
 
     def underivable(self) -> list[int]:
         """The pairs whose target no derivation yields: training cannot use them."""
@@ -55,7 +57,9 @@ class Forests:
 
 def joined(chunks: Iterable[Forests]) -> Forests:
     graphs = [chunk.graphs() for chunk in chunks]
-    return Forests(**{name: concatenate(chunk[name] for chunk in graphs) for name in graphs[0]})
+    return Forests(
+        **{name: concatenate(chunk[name] for chunk in graphs) for name in graphs[0]}
+    )
 
 
 def forest_chunks(grammar: Grammar, examples: Sequence[Example]) -> Iterator[Forests]:

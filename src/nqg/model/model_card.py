@@ -74,13 +74,19 @@ def model_card(model: SavedModel, versions: Mapping[str, str]) -> str:
 
     Whatever comes from a user stands in it as code, so that nothing is taken for markup.
     """
-    settings, provenance, folder = model.settings, model.provenance, Path(model.settings.encoder)
+    settings, provenance, folder = (
+        model.settings,
+        model.provenance,
+        Path(model.settings.encoder),
+    )
+    # A path on somebody's machine says nothing to others: its last part is shown.
     encoder = f"{_as_code(folder.name if folder.is_absolute() else settings.encoder)}, fine-tuned"
     if settings.encoder == EMBEDDED:
         size = f"layers: {settings.embedded.layers}, width: {settings.embedded.hidden_size}"
         encoder = f"a small BERT ({size}), trained from scratch with this model"
     training = [
-        f"- {_as_code(name)}: {_as_code(value)}" for name, value in provenance.training.items()
+        f"- {_as_code(name)}: {_as_code(value)}"
+        for name, value in provenance.training.items()
     ]
     if provenance.records:
         training.append(
@@ -92,15 +98,13 @@ def model_card(model: SavedModel, versions: Mapping[str, str]) -> str:
             f"{_as_code(name)} {_as_code(value)}" for name, value in each.scores.items()
         )
         measured.append(f"- {scores}, on {_described(each.data)}")
-    confidence = (
-        "It has no confidence, which is learned with `nqg train`, unless `confidence.folds` is 0."
-    )
+    confidence = "It has no confidence, which is learned with `nqg train`, unless `confidence.folds` is 0."
     if (fitted := model.calibrator) is not None:
         answers = f"{fitted.trials:,} answers to held-out training examples, {fitted.right:,} of them right"
         confidence = f"A confidence is the chance of being right, learned from {answers}; it holds for similar data."
-    shortest = sorted(map(str, model.trained_rules), key=lambda rule: (len(rule), rule))[
-        :SHOWN_RULES
-    ]
+    shortest = sorted(
+        map(str, model.trained_rules), key=lambda rule: (len(rule), rule)
+    )[:SHOWN_RULES]
     return CARD_TEXT.format(
         rules=f"{len(model.trained_rules):,}",
         legal="all"

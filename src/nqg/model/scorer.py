@@ -62,7 +62,9 @@ class Scorer(nn.Module):
         return of_spans[:, 0].index_select(0, pairs.spans) + of_pairs
 
     def _scores(self, ends: Tensor, spans: Anchors) -> tuple[Tensor, Tensor]:
-        """The two terms of a score, that of the span: (S, 1), and that of the rule over it: (S, R)."""
+        """The two terms of a score, that of the span: (S, 1), and that of the rule over
+        it: (S, R).
+        """
         of_spans = self.span_network.output(self.span_network(ends, spans))
         hidden = self.rule_network(ends, spans)  # (S, d)
         output = self.rule_network.output
@@ -100,7 +102,9 @@ class SpanNetwork(nn.Module):
         self.output = nn.Linear(hidden, out)
 
     def forward(self, ends: Tensor, spans: Anchors) -> Tensor:
-        """The hidden layer: (S, d). Its terms over w_i and over w_j are computed once for each w."""
+        """The hidden layer: (S, d). Its terms over w_i and over w_j are computed once
+        for each w.
+        """
         first, last = ends.tensor_split([len(spans.starts.tokens)])
         over_first, over_last = self.input.weight.chunk(2, dim=1)  # (d, D) each
         of_first = functional.linear(first, over_first)

@@ -70,7 +70,9 @@ class TrainingSettings:
     """
 
     steps: int = 256
-    batch_size: int | None = None  # a quarter of the examples, but 32 to 256, the paper's
+    batch_size: int | None = (
+        None  # a quarter of the examples, but 32 to 256, the paper's
+    )
     learned: float = 1e-3
     learning_rate: float | None = None  # `default_learning_rate`
     warm_up: int | None = None  # 100 steps, the paper's; from scratch 16
@@ -105,4 +107,10 @@ class TrainingSettings:
 
     def warm_up_steps(self, encoder: str) -> int:
         """How many steps the learning rate rises."""
-        return self.warm_up if self.warm_up is not None else 16 if encoder == EMBEDDED else 100
+        return (
+            self.warm_up
+            if self.warm_up is not None
+            else 16
+            if encoder == EMBEDDED
+            else 100
+        )

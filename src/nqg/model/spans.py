@@ -23,7 +23,9 @@ def to_device(tables: Sequence[Int64Array], device: torch.device | str) -> list[
     """Tables as tensors; a GPU gets all of them in one transfer, because starting one is slow."""
     if torch.device(device).type == "cpu":
         return [torch.from_numpy(table) for table in tables]
-    flat = torch.from_numpy(np.concatenate([table.ravel() for table in tables])).pin_memory()
+    flat = torch.from_numpy(
+        np.concatenate([table.ravel() for table in tables])
+    ).pin_memory()
     moved = flat.to(device, non_blocking=True)
     columns = torch.split(moved, [table.size for table in tables])
     return [column.view(table.shape) for column, table in zip(columns, tables)]
@@ -75,7 +77,9 @@ class SpanTable:
         distinct, nodes = np.unique(keys, return_index=True)
         # Where every span has one node, spans are in the order of nodes.
         if len(distinct) == full.nodes:
-            return cls(full.first_node, full.starts, full.ends, keys, np.argsort(keys), width)
+            return cls(
+                full.first_node, full.starts, full.ends, keys, np.argsort(keys), width
+            )
         first = np.searchsorted(distinct, np.arange(full.sentences + 1) * width * width)
         order = np.arange(len(distinct))
         return cls(first, full.starts[nodes], full.ends[nodes], distinct, order, width)
@@ -95,7 +99,9 @@ class SpanTable:
         starts, of_starts = _distinct(sentences, self.starts[rows])
         ends, of_ends = _distinct(sentences, self.ends[rows] - 1)
         starts_of_spans, ends_of_spans = to_device([of_starts, of_ends], device)
-        return Anchors(Boundaries(*starts, starts_of_spans), Boundaries(*ends, ends_of_spans))
+        return Anchors(
+            Boundaries(*starts, starts_of_spans), Boundaries(*ends, ends_of_spans)
+        )
 
 
 def _span_keys(graph: Hypergraph, width: int) -> Int64Array:
@@ -105,7 +111,9 @@ def _span_keys(graph: Hypergraph, width: int) -> Int64Array:
 def _distinct(
     sentences: Int64Array, tokens: Int32Array
 ) -> tuple[tuple[Int64Array, Int64Array], Int64Array]:
-    """The distinct pairs of sentence and token, sorted, and for every row the number of its pair."""
+    """The distinct pairs of sentence and token, sorted, and for every row the number
+    of its pair.
+    """
     width = int(tokens.max(initial=0)) + 1
     keys, numbers = np.unique(sentences * width + tokens, return_inverse=True)
     return np.divmod(keys, width), numbers
@@ -148,9 +156,13 @@ class PairTable:
             first_pairs = first[sentence_numbers(graph)[graph.owners()]]
             of_hyperedges[name] = np.searchsorted(keys, pair_keys(graph)) - first_pairs
         spans = keys // rules - np.repeat(table.first[:-1], np.diff(first))
-        return cls(table, Ragged(first, spans), Ragged(first, keys % rules), of_hyperedges)
+        return cls(
+            table, Ragged(first, spans), Ragged(first, keys % rules), of_hyperedges
+        )
 
     def select(self, batch: Int64Array, device: torch.device | str) -> Pairs:
         first_span = offsets_from_lengths(np.diff(self.anchors.first)[batch])
         spans = self.spans.select(batch, first_span[:-1])
-        return Pairs(*to_device([spans.values, self.rules.select(batch).values], device))
+        return Pairs(
+            *to_device([spans.values, self.rules.select(batch).values], device)
+        )

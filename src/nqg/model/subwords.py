@@ -22,7 +22,9 @@ SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 def word_tokenizer(sentences: Sequence[Tokens]) -> Tokenizer:
     """A tokenizer whose subwords are the tokens of `sentences`."""
-    words = sorted({token for sentence in sentences for token in sentence} - set(SPECIAL))
+    words = sorted(
+        {token for sentence in sentences for token in sentence} - set(SPECIAL)
+    )
     vocabulary = {word: number for number, word in enumerate([*SPECIAL, *words])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
@@ -54,6 +56,7 @@ def tokenize(tokenizer: Tokenizer, sentences: Sequence[Tokens]) -> list[Subwords
         start, end = 0, 1
         first, last = [], []
         for word in range(len(sentence)):
+            # A token without subwords keeps the start and the end of the one before.
             start, end = encoding.word_to_tokens(word) or (start, end)
             first.append(start)
             last.append(end - 1)
@@ -92,7 +95,9 @@ class SubwordBatch:
         """Rows as a table with one line for each sentence: (M, ...) to (B, width, ...)."""
         sentences, columns = len(self.lengths), rows.shape[1:]
         table = rows.new_full((sentences * self.width, *columns), padding)
-        return table.index_copy(0, self.places, rows).view(sentences, self.width, *columns)
+        return table.index_copy(0, self.places, rows).view(
+            sentences, self.width, *columns
+        )
 
     def mask(self) -> Tensor:
         """Which cells of such a table hold a subword: (B, width)."""
@@ -126,7 +131,10 @@ class SubwordTable:
         lines = np.arange(len(batch)) * int(lengths.max())
         places = gather_ranges(lines, ids.lengths)
         ids_there, places_there = to_device([ids.values, places], device)
-        first, last = self.first.select(batch, first_row), self.last.select(batch, first_row)
+        first, last = (
+            self.first.select(batch, first_row),
+            self.last.select(batch, first_row),
+        )
         return SubwordBatch(
             ids_there,
             places_there,

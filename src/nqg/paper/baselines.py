@@ -84,7 +84,9 @@ BASELINES: Mapping[str, Baseline] = {
         ),
     ),
     "cgps": Baseline(
-        TwoStreamSettings(semantic=16, syntactic=8, units=64, noise=1.0, penalty=0.01, spread=0.01),
+        TwoStreamSettings(
+            semantic=16, syntactic=8, units=64, noise=1.0, penalty=0.01, spread=0.01
+        ),
         FineTuningSettings(
             3_000,
             64,
@@ -211,7 +213,9 @@ class TwoStreams(nn.Module):
         attentions.
         """
         state = self.decoder(context, state)
-        energies = torch.baddbmm(sources.hidden.unsqueeze(2), sources.syntax, state[0].unsqueeze(2))
+        energies = torch.baddbmm(
+            sources.hidden.unsqueeze(2), sources.syntax, state[0].unsqueeze(2)
+        )
         attention = energies.squeeze(2).softmax(-1)  # (B, S)
         return state, (attention.unsqueeze(1) @ sources.syntax).squeeze(1), attention
 
@@ -230,9 +234,13 @@ class TwoStreams(nn.Module):
         has_ended = torch.zeros_like(written[:, 0], dtype=torch.bool)
         for _ in range(int(generation_config.max_new_tokens or 0)):
             state, context, attention = self.attend(sources, state, context)
-            logits: Any = self.output((attention.unsqueeze(1) @ sources.semantics).squeeze(1))
+            logits: Any = self.output(
+                (attention.unsqueeze(1) @ sources.semantics).squeeze(1)
+            )
             chosen = logits_processor(written, logits).argmax(-1)  # type: ignore[arg-type]
-            written = torch.cat([written, chosen.masked_fill(has_ended, PADDING).unsqueeze(1)], 1)
+            written = torch.cat(
+                [written, chosen.masked_fill(has_ended, PADDING).unsqueeze(1)], 1
+            )
             has_ended |= chosen == END_ID
             if has_ended.all():
                 break
@@ -241,7 +249,10 @@ class TwoStreams(nn.Module):
     def save_pretrained(self, folder: Path) -> None:
         write_text(folder / CONFIG, json.dumps(asdict(self.config), indent=1) + "\n")
         save_file(
-            {name: weight.contiguous().cpu() for name, weight in self.state_dict().items()},
+            {
+                name: weight.contiguous().cpu()
+                for name, weight in self.state_dict().items()
+            },
             folder / WEIGHTS,
         )
 
@@ -252,7 +263,9 @@ class TwoStreams(nn.Module):
             TwoStreamConfig, read_json(place), "the model", place, complete=True
         )
         shapes = weight_shapes(folder / WEIGHTS)
-        with torch.device("meta"):  # so that a config cannot ask for memory that no weights fill
+        with torch.device(
+            "meta"
+        ):  # so that a config cannot ask for memory that no weights fill
             check_shapes(cls(config), shapes, folder / WEIGHTS)
         model = cls(config)
         model.load_state_dict(load_file(folder / WEIGHTS))

@@ -24,7 +24,9 @@ HELP = """List and prepare the datasets that nqg knows by name.
 
 Example: nqg data list
 """
-data = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="rich", help=HELP)
+data = typer.Typer(
+    no_args_is_help=True, add_completion=False, rich_markup_mode="rich", help=HELP
+)
 
 
 class FileFormat(StrEnum):
@@ -43,7 +45,9 @@ class ListOptions:
 class PrepareOptions:
     """Which dataset, and how it is written."""
 
-    name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of: {', '.join(CATALOGUE)}.")]
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help=f"One of: {', '.join(CATALOGUE)}.")
+    ]
     mirror: Mirror = None
     folder: Annotated[
         Path | None,
@@ -58,13 +62,17 @@ class PrepareOptions:
     split: Annotated[
         str | None,
         typer.Option(
-            "--split", metavar="SPLIT", help="Write the parts of this split, not the whole dataset."
+            "--split",
+            metavar="SPLIT",
+            help="Write the parts of this split, not the whole dataset.",
         ),
     ] = None
     form: Annotated[
         FileFormat,
         typer.Option(
-            "--format", metavar="tsv|jsonl", help="How to write examples; jsonl keeps ids."
+            "--format",
+            metavar="tsv|jsonl",
+            help="How to write examples; jsonl keeps ids.",
         ),
     ] = FileFormat.tsv
 
@@ -87,22 +95,32 @@ def list_datasets(options: ListOptions) -> None:
             lines.append(_summary(entry) | {"missing": files})
         out.print_json(data=lines)
         return
-    table = Table("name", "examples", "splits", "licence", "ready", box=None, pad_edge=False)
+    table = Table(
+        "name", "examples", "splits", "licence", "ready", box=None, pad_edge=False
+    )
     table.columns[1].justify = "right"
     is_complete = True
     for name, entry in CATALOGUE.items():
         missing = entry.missing(store)
-        lacking = [split for split, needed in entry.splits.items() if {*missing} & {*needed.files}]
+        lacking = [
+            split
+            for split, needed in entry.splits.items()
+            if {*missing} & {*needed.files}
+        ]
         ready = "yes"
         if {*missing} & {*entry.files}:
             ready = "no"
         elif lacking:
             ready = f"yes, but {', '.join(lacking)}"
         is_complete = is_complete and not missing
-        table.add_row(name, f"{entry.size:,}", ", ".join(entry.splits), entry.licence, ready)
+        table.add_row(
+            name, f"{entry.size:,}", ", ".join(entry.splits), entry.licence, ready
+        )
     out.print(table)
     if not is_complete:
-        err.print("`nqg data prepare NAME` downloads what is missing, or says what to put where.")
+        err.print(
+            "`nqg data prepare NAME` downloads what is missing, or says what to put where."
+        )
 
 
 @data.command()
@@ -148,9 +166,13 @@ def prepare(options: PrepareOptions) -> None:
     else:
         counts = f"{entry.size:,}"
         if split:
-            counts += ": " + ", ".join(f"{size:,} {part}" for part, size in sizes.items())
+            counts += ": " + ", ".join(
+                f"{size:,} {part}" for part, size in sizes.items()
+            )
         contents = (
-            "as published" if is_published else "not as published: another release of the files"
+            "as published"
+            if is_published
+            else "not as published: another release of the files"
         )
         out.print(f"{name}: {entry.about}")
         out.print(f"examples  {counts}")

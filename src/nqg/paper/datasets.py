@@ -106,13 +106,18 @@ class Entry:
             raise FormatError(
                 f"expected {self.size} examples of {self.name}, found {len(examples)} in {places}"
             )
-        makers = {name: partial(self.make_split, name, examples, store) for name in self.splits}
+        makers = {
+            name: partial(self.make_split, name, examples, store)
+            for name in self.splits
+        }
         return Dataset(self.name, examples, makers, self.licence, self.addresses())
 
     def files_beside(self, store: Mirror | Cache) -> Mapping[str, str]:
         return self.beside(*map(store.path_of, self.files))
 
-    def make_split(self, name: str, examples: Sequence[Example], store: Mirror | Cache) -> Split:
+    def make_split(
+        self, name: str, examples: Sequence[Example], store: Mirror | Cache
+    ) -> Split:
         split = self.splits[name]
         return split.make(examples, *map(store.path_of, split.files))
 
@@ -133,7 +138,10 @@ _CORPUS = RemoteFile(
     "geoquery/corpus.xml",
     "http://www.cs.utexas.edu/~ml/wasp/geo-funql/corpus.xml",
     919_140,
-    marks=(b"<example id=", 880),  # no checksum: the bytes at the public address may differ
+    marks=(
+        b"<example id=",
+        880,
+    ),  # no checksum: the bytes at the public address may differ
 )
 _GEOBASE = RemoteFile(
     "geoquery/geobase",
@@ -180,7 +188,11 @@ def _mcd(name: str, sha256: str) -> NamedSplit:
 
 def _cogs_file(part: str, size: int, sha256: str) -> RemoteFile:
     return RemoteFile(
-        f"cogs/{part}.tsv", "https://github.com/frankaging/ReCOGS", size, sha256, by_hand=True
+        f"cogs/{part}.tsv",
+        "https://github.com/frankaging/ReCOGS",
+        size,
+        sha256,
+        by_hand=True,
     )
 
 
@@ -232,9 +244,15 @@ _SCAN = Entry(
     convert=scan.scan_examples,
     splits={
         **{name: NamedSplit(rule) for name, rule in scan.RULES.items()},
-        "mcd1": _mcd("mcd1", "233b65dc603d4544780c48ac1bfb618336e5107897b61097acc14dbd6ca26a9c"),
-        "mcd2": _mcd("mcd2", "1ba591b2c3c1eb305584d49fde14aced3589099611a668ba28bb696f2dd34e0a"),
-        "mcd3": _mcd("mcd3", "e8310b62bdf9b35485c761fa8b5479b883a5dcbb09b11e66b350b5e46a7201a4"),
+        "mcd1": _mcd(
+            "mcd1", "233b65dc603d4544780c48ac1bfb618336e5107897b61097acc14dbd6ca26a9c"
+        ),
+        "mcd2": _mcd(
+            "mcd2", "1ba591b2c3c1eb305584d49fde14aced3589099611a668ba28bb696f2dd34e0a"
+        ),
+        "mcd3": _mcd(
+            "mcd3", "e8310b62bdf9b35485c761fa8b5479b883a5dcbb09b11e66b350b5e46a7201a4"
+        ),
     },
 )
 _GEO = Entry(
@@ -294,10 +312,16 @@ class SnipsUtterance:
         slots = []
         for chunk in self.data:
             if chunk.entity:
-                value = " ".join(chunk.text.split()).replace("\\", "\\\\").replace('"', '\\"')
+                value = (
+                    " ".join(chunk.text.split())
+                    .replace("\\", "\\\\")
+                    .replace('"', '\\"')
+                )
                 slots.append(f'{chunk.entity}="{value}"')
         name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", intent).lower()
-        return Example(" ".join(sentence.split()), f"{name}({', '.join(slots)})", example_id)
+        return Example(
+            " ".join(sentence.split()), f"{name}({', '.join(slots)})", example_id
+        )
 
 
 def load_snips(*paths: Path) -> list[Example]:
@@ -305,9 +329,13 @@ def load_snips(*paths: Path) -> list[Example]:
     examples: list[Example] = []
     for path in paths:
         kind = dict[str, tuple[SnipsUtterance, ...]]
-        intents: dict[str, Any] = read_value(kind, read_json(path), "the utterances", path)
+        intents: dict[str, Any] = read_value(
+            kind, read_json(path), "the utterances", path
+        )
         if len(intents) != 1:
-            reason = f"expected the utterances of one intent, found {len(intents)} intents"
+            reason = (
+                f"expected the utterances of one intent, found {len(intents)} intents"
+            )
             raise FormatError(reason, path)
         for intent, utterances in intents.items():
             for number, utterance in enumerate(utterances):
@@ -319,7 +347,9 @@ def snips_files(slots: Mapping[str, str]) -> dict[str, str]:
     """A settings file with a table of slots, by default free text, and the lists of names that it
     mentions.
     """
-    table = "".join(f"{name} = {value or '{ text = 8 }'}\n" for name, value in slots.items())
+    table = "".join(
+        f"{name} = {value or '{ text = 8 }'}\n" for name, value in slots.items()
+    )
     lists = [each for each in ("countries.txt", "states.txt") if each in table]
     folder = resources.files("nqg.paper").joinpath("snips")
     return {"nqg.toml": f"[slots]\n{table}"} | {
@@ -346,7 +376,9 @@ def _snips(intent: str, fingerprint: str, **slots: str) -> Entry:
             for file, size in sizes.items()
         ),
         splits={
-            "standard": _by_file(name, "standard", "train: the first file; test: the second", 300)
+            "standard": _by_file(
+                name, "standard", "train: the first file; test: the second", 300
+            )
         },
         beside=lambda *_: snips_files(slots),
     )
@@ -417,24 +449,39 @@ _COGS = Entry(
     convert=load_cogs,
     files=(
         _cogs_file(
-            "train", 2_476_525, "0d8429b2db4c9fd216ce2a80ca6ee20861f331f9d4ce6086b565dcbde7c2791d"
+            "train",
+            2_476_525,
+            "0d8429b2db4c9fd216ce2a80ca6ee20861f331f9d4ce6086b565dcbde7c2791d",
         ),
         _cogs_file(
-            "test", 310_329, "b312353b6f40fcd870dc2c75b70da8ea25bf32134884e9da2c9c98306e17b9d1"
+            "test",
+            310_329,
+            "b312353b6f40fcd870dc2c75b70da8ea25bf32134884e9da2c9c98306e17b9d1",
         ),
         _cogs_file(
-            "gen", 3_203_248, "ce0be5c1e70139301b7cc77e6b94e7b23af0ae3db921ce935d2524fe68070159"
+            "gen",
+            3_203_248,
+            "ce0be5c1e70139301b7cc77e6b94e7b23af0ae3db921ce935d2524fe68070159",
         ),
     ),
     splits={
         "test": _by_file(
-            "cogs", "test", "train: train.tsv; test: test.tsv", _COGS_TRAIN, slice(_COGS_TEST)
+            "cogs",
+            "test",
+            "train: train.tsv; test: test.tsv",
+            _COGS_TRAIN,
+            slice(_COGS_TEST),
         ),
         "gen": _by_file(
-            "cogs", "gen", "train: train.tsv; test: gen.tsv", _COGS_TRAIN, slice(_COGS_TEST, None)
+            "cogs",
+            "gen",
+            "train: train.tsv; test: gen.tsv",
+            _COGS_TRAIN,
+            slice(_COGS_TEST, None),
         ),
     },
 )
 CATALOGUE = {
-    entry.name: entry for entry in (_SCAN, _GEO, _GEO_RAW, _COGS, _SSP, _XSP, _MUSIC, _WEATHER)
+    entry.name: entry
+    for entry in (_SCAN, _GEO, _GEO_RAW, _COGS, _SSP, _XSP, _MUSIC, _WEATHER)
 }

@@ -64,9 +64,12 @@ class Operation(NamedTuple):
 # The kinds of things that a relation or a measure is about; things of other kinds have none.
 KINDS: dict[str, tuple[EntityKind, ...]] = {
     **dict.fromkeys(
-        ("loc_2", "traverse_2", "population_1", "density_1"), (K.STATE, K.CITY, K.COUNTRY)
+        ("loc_2", "traverse_2", "population_1", "density_1"),
+        (K.STATE, K.CITY, K.COUNTRY),
     ),
-    **dict.fromkeys(("next_to_1", "capital_1", "high_point_1", "low_point_1"), (K.STATE,)),
+    **dict.fromkeys(
+        ("next_to_1", "capital_1", "high_point_1", "low_point_1"), (K.STATE,)
+    ),
     **dict.fromkeys(("high_point_2", "low_point_2", "elevation_1"), (K.PLACE,)),
     **dict.fromkeys(("traverse_1", "len"), (K.RIVER,)),
     "capital_2": (K.CITY,),
@@ -95,15 +98,21 @@ def _check_kinds(name: str, things: Things) -> None:
     kinds = {thing.kind for thing in things}
     if kinds and kinds.isdisjoint(KINDS[name]):
         expected = " or ".join(KINDS[name])
-        raise NotExecutable(f"'{name}' asks about {expected}, found {' and '.join(sorted(kinds))}")
+        raise NotExecutable(
+            f"'{name}' asks about {expected}, found {' and '.join(sorted(kinds))}"
+        )
 
 
-def by_measure(geography: Geography, measure: str, things: Things, *, sign: int) -> Things:
+def by_measure(
+    geography: Geography, measure: str, things: Things, *, sign: int
+) -> Things:
     """The one of `things` with the largest (sign 1) or the smallest (sign -1) measure."""
     return _first(measured(geography, things, measure=measure), sign)
 
 
-def superlative(geography: Geography, value: Value, *, measure: str, sign: int) -> Value:
+def superlative(
+    geography: Geography, value: Value, *, measure: str, sign: int
+) -> Value:
     """The most extreme of several things by a measure, or of several numbers."""
     if isinstance(value, list):
         numbers = sorted(sign * amount.value for amount in value)
@@ -123,7 +132,9 @@ def by_count(
     for thing in things:
         counts.update(geography.relations[relation].get(thing, NO_THINGS))
     competing = geography.classes[members]
-    return _first([Amount(counts[one], one) for one in counts if one in competing], sign)
+    return _first(
+        [Amount(counts[one], one) for one in counts if one in competing], sign
+    )
 
 
 def _first(amounts: list[Amount], sign: int) -> Things:
@@ -136,9 +147,13 @@ def _first(amounts: list[Amount], sign: int) -> Things:
     return {amount.of for amount in sorted(amounts, key=rank)[:1] if amount.of}
 
 
-def beyond(geography: Geography, things: Things, *, measure: str, among: str, sign: int) -> Things:
+def beyond(
+    geography: Geography, things: Things, *, measure: str, among: str, sign: int
+) -> Things:
     """What of a class is higher (longer) or, with sign -1, lower than any one of `things`."""
-    bounds = [sign * amount.value for amount in measured(geography, things, measure=measure)]
+    bounds = [
+        sign * amount.value for amount in measured(geography, things, measure=measure)
+    ]
     least = min(bounds, default=math.inf)
     candidates = measured(geography, geography.classes[among], measure=measure)
     return {each.of for each in candidates if each.of and sign * each.value > least}
@@ -160,7 +175,9 @@ OPERATIONS: dict[str, Operation] = {
     "count": Operation((THINGS,), lambda _, things: [Amount(float(len(things)))]),
     "sum": Operation((NUMBER,), total),
     "elevation_2": Operation((NUMBER,), at_elevation),
-    "longer": Operation((THINGS,), partial(beyond, measure="len", among="river", sign=1)),
+    "longer": Operation(
+        (THINGS,), partial(beyond, measure="len", among="river", sign=1)
+    ),
 }
 for _name, _opposite, _parameters, _compute in (
     ("largest_one", "smallest_one", (MEASURE, THINGS), by_measure),
@@ -168,7 +185,12 @@ for _name, _opposite, _parameters, _compute in (
     ("largest", "smallest", (VALUE,), partial(superlative, measure="size")),
     ("longest", "shortest", (THINGS,), partial(superlative, measure="len")),
     ("highest", "lowest", (THINGS,), partial(superlative, measure="elevation_1")),
-    ("higher_2", "lower_2", (THINGS,), partial(beyond, measure="elevation_1", among="place")),
+    (
+        "higher_2",
+        "lower_2",
+        (THINGS,),
+        partial(beyond, measure="elevation_1", among="place"),
+    ),
 ):
     OPERATIONS[_name] = Operation(_parameters, partial(_compute, sign=1))
     OPERATIONS[_opposite] = Operation(_parameters, partial(_compute, sign=-1))
@@ -204,7 +226,9 @@ def value_of(term: Term, geography: Geography) -> Value:
         case Call(name, arguments):
             operation = operation_named(name, geography)
             if len(arguments) != len(operation.parameters):
-                expected = f"{len(operation.parameters)}: {', '.join(operation.parameters)}"
+                expected = (
+                    f"{len(operation.parameters)}: {', '.join(operation.parameters)}"
+                )
                 raise NotExecutable(
                     f"{_shown(term)} has {len(arguments)} arguments, expected {expected}"
                 )
@@ -224,7 +248,9 @@ def operation_named(name: str, geography: Geography) -> Operation:
     return OPERATIONS[_known(name, "predicate", known)]
 
 
-def _argument(predicate: str, argument: Term, kind: str, geography: Geography) -> Value | str:
+def _argument(
+    predicate: str, argument: Term, kind: str, geography: Geography
+) -> Value | str:
     names: Mapping[str, Collection[str]] = {
         CLASS: geography.classes,
         RELATION: geography.relations,
@@ -237,7 +263,9 @@ def _argument(predicate: str, argument: Term, kind: str, geography: Geography) -
     value = value_of(argument, geography)
     found = NUMBER if isinstance(value, list) else THINGS
     if kind not in (found, VALUE):
-        raise NotExecutable(f"'{predicate}' takes {kind}, found {found}: {_shown(argument)}")
+        raise NotExecutable(
+            f"'{predicate}' takes {kind}, found {found}: {_shown(argument)}"
+        )
     return value
 
 
@@ -249,7 +277,11 @@ def _known(name: str, kind: str, known: Collection[str]) -> str:
 
 def _shown(term: Term) -> str:
     text = spaced_text(term)
-    return f"'{text}'" if len(text) <= SHOWN_CHARACTERS else f"'{text[:SHOWN_CHARACTERS]}…'"
+    return (
+        f"'{text}'"
+        if len(text) <= SHOWN_CHARACTERS
+        else f"'{text[:SHOWN_CHARACTERS]}…'"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +311,9 @@ def denotation(program: str, geography: Geography) -> Denotation:
     return _denotation(lambda: expanded(parse_funql(program)), geography)
 
 
-def target_denotation(target: str, entities: Sequence[Entity], geography: Geography) -> Denotation:
+def target_denotation(
+    target: str, entities: Sequence[Entity], geography: Geography
+) -> Denotation:
     """What a target of the converted form answers when `entities[0]` stands for its `m0`."""
     return _denotation(lambda: bound(parse_funql(target), entities), geography)
 
@@ -298,12 +332,16 @@ def bound(term: Term, entities: Sequence[Entity]) -> Term:
     """A program with the entities that its placeholders stand for."""
     match term:
         case Call(name, arguments):
-            return Call(name, tuple(bound(argument, entities) for argument in arguments))
+            return Call(
+                name, tuple(bound(argument, entities) for argument in arguments)
+            )
         case Placeholder(index) if index < len(entities):
             return entities[index]
         case Placeholder():
             names = ", ".join(f"m{index}" for index in range(len(entities)))
-            raise FormatError(f"found {term}, but the sentence binds {names or 'no placeholder'}")
+            raise FormatError(
+                f"found {term}, but the sentence binds {names or 'no placeholder'}"
+            )
     return term
 
 
@@ -318,4 +356,6 @@ def denotation_matches(
     if exact_match(prediction, gold):
         return True
     found = target_denotation(prediction, entities, geography)
-    return found.failure is None and found == target_denotation(gold, entities, geography)
+    return found.failure is None and found == target_denotation(
+        gold, entities, geography
+    )

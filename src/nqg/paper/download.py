@@ -64,7 +64,9 @@ class RemoteFile:
         return path.read_bytes().count(text) == times
 
 
-def file_store(mirror: Path | str | None = None, progress: Progress = silent) -> Mirror | Cache:
+def file_store(
+    mirror: Path | str | None = None, progress: Progress = silent
+) -> Mirror | Cache:
     """The mirror that is named by argument or by NQG_DATA_MIRROR; without either, the cache of this
     machine.
     """
@@ -130,7 +132,9 @@ class Cache:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             reason = f"the cache folder {path.parent} cannot be made ({error.strerror})"
-            raise DataUnavailable(f"{reason}; choose another with {CACHE_VARIABLE}") from error
+            raise DataUnavailable(
+                f"{reason}; choose another with {CACHE_VARIABLE}"
+            ) from error
         if file.archive:
             _extract(self.path_of(file.archive), file.name, path)
             return path
@@ -142,7 +146,9 @@ class Cache:
                 "(its contents do not check)"
             )
             raise DataUnavailable(f"{reason}. {advice}") from error
-        except ftplib.all_errors as error:  # with OSError among them, and so the errors of requests
+        except (
+            ftplib.all_errors
+        ) as error:  # with OSError among them, and so the errors of requests
             reason = f"{file.path} could not be downloaded from {file.address}"
             raise DataUnavailable(
                 f"{reason} ({str(error).partition(' (Caused by')[0]}). {advice}"
@@ -156,7 +162,9 @@ class Cache:
             raise MissingExtra("downloading a dataset", "paper") from error
         pooch.get_logger().setLevel("WARNING")
         if file.sha256 is None:
-            path.unlink(missing_ok=True)  # without a checksum, pooch would trust the damaged file
+            path.unlink(
+                missing_ok=True
+            )  # without a checksum, pooch would trust the damaged file
         files = pooch.create(
             self.folder,
             "",
@@ -197,7 +205,9 @@ class DownloadProgress:
 def _extract(archive: Path, name: str, path: Path) -> None:
     """Write the one member called `name` to `path`: no path inside the archive is ever used."""
     try:
-        with tarfile.open(archive, "r:gz") as tar:  # an .xz of a few bytes may ask for gigabytes
+        with tarfile.open(
+            archive, "r:gz"
+        ) as tar:  # an .xz of a few bytes may ask for gigabytes
             members = [
                 member
                 for member in tar
@@ -205,7 +215,8 @@ def _extract(archive: Path, name: str, path: Path) -> None:
             ]
             if len(members) != 1:
                 raise FormatError(
-                    f"expected one file {name} in the archive, found {len(members)}", archive
+                    f"expected one file {name} in the archive, found {len(members)}",
+                    archive,
                 )
             if members[0].size > LARGEST_MEMBER:
                 raise FormatError(

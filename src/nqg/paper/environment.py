@@ -32,9 +32,13 @@ def commit() -> str:
     git = ["git", "-C", str(Path(nqg.__file__).parent)]
     try:
         head = subprocess.check_output(
-            [*git, "rev-parse", "--short=12", "HEAD"], text=True, stderr=subprocess.DEVNULL
+            [*git, "rev-parse", "--short=12", "HEAD"],
+            text=True,
+            stderr=subprocess.DEVNULL,
         )
-        changed = subprocess.check_output([*git, "status", "--porcelain", "--untracked-files=no"])
+        changed = subprocess.check_output(
+            [*git, "status", "--porcelain", "--untracked-files=no"]
+        )
     except (OSError, subprocess.CalledProcessError):
         return UNKNOWN
     if changed:

@@ -160,7 +160,9 @@ def _term(tokens: Tokens, depth: int) -> Term:
     if token.kind == "number":
         return Number(Decimal(token.text))
     if token.kind != "word" or token.text == "_":
-        raise token.refused("a predicate, an entity, a number or a placeholder such as 'm0'")
+        raise token.refused(
+            "a predicate, an entity, a number or a placeholder such as 'm0'"
+        )
     if tokens.next.kind != "(":
         return Name(token.text)
     if depth > MAX_DEPTH:
@@ -184,7 +186,9 @@ def _entity(tokens: Tokens, kind: EntityKind) -> Entity:
         if tokens.next.text == "_":
             tokens.take()
         else:
-            state = tokens.expect("text", "the state's quoted abbreviation or _").unquoted
+            state = tokens.expect(
+                "text", "the state's quoted abbreviation or _"
+            ).unquoted
     tokens.expect(")", "')'")
     return Entity(kind, name, state)
 
@@ -264,7 +268,9 @@ def _tokens(text: str) -> Iterator[Lexeme]:
         yield Lexeme.of(match, match.start(match.lastgroup or 0) + 1)
 
 
-CLASSES = frozenset({"state", "city", "river", "place", "lake", "mountain", "capital", "major"})
+CLASSES = frozenset(
+    {"state", "city", "river", "place", "lake", "mountain", "capital", "major"}
+)
 BY_MEASURE = frozenset({"largest_one", "smallest_one"})
 BY_COUNT = frozenset({"most", "fewest"})
 ALL = Name("all")
@@ -294,7 +300,9 @@ def expanded(term: Term) -> Term:
         ):
             return Call(name, (Name(kind), Name(relation), expanded(things)))
         case Call(name) if name in _ORIGINAL_SHAPES:
-            raise FormatError(f"found {original_text(term)}, expected {_ORIGINAL_SHAPES[name]}")
+            raise FormatError(
+                f"found {original_text(term)}, expected {_ORIGINAL_SHAPES[name]}"
+            )
         case Call(name, arguments):
             return Call(name, tuple(map(expanded, arguments)))
         case _:
@@ -313,5 +321,9 @@ def funql_target_grammar() -> TargetGrammar:
     """The grammar of `funql.grammar`: programs in the converted form, with placeholders, whose
     types fit.
     """
-    text = resources.files("nqg.paper").joinpath("funql.grammar").read_text(encoding="utf-8")
+    text = (
+        resources.files("nqg.paper")
+        .joinpath("funql.grammar")
+        .read_text(encoding="utf-8")
+    )
     return TargetGrammar.parse(text)

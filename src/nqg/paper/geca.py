@@ -45,7 +45,9 @@ class Environment(NamedTuple):
     target: Gaps
 
     def filled(self, fragment: PairFragment) -> tuple[str, str]:
-        return _filled(self.source, fragment.source), _filled(self.target, fragment.target)
+        return _filled(self.source, fragment.source), _filled(
+            self.target, fragment.target
+        )
 
 
 def _filled(gaps: Gaps, text: str) -> str:
@@ -75,7 +77,9 @@ def recombined(
             fragments[environment].append(fragment)
             environments[fragment].append(environment)
     # Fragments that share an environment are exchanged in all others, unless it is contradicted.
-    alike = dict.fromkeys(chain(*(permutations(each, 2) for each in fragments.values())))
+    alike = dict.fromkeys(
+        chain(*(permutations(each, 2) for each in fragments.values()))
+    )
     exchanges = []
     for fragment, instead in alike:
         pairs = [environment.filled(instead) for environment in environments[fragment]]
@@ -83,7 +87,9 @@ def recombined(
             exchanges += pairs
     random.Random(seed).shuffle(exchanges)
     # Another program of a known sentence would contradict it.
-    new = (Example(*pair) for pair in dict.fromkeys(exchanges) if pair[0] not in programs)
+    new = (
+        Example(*pair) for pair in dict.fromkeys(exchanges) if pair[0] not in programs
+    )
     return list(islice(filter(is_legal, new), count))
 
 
@@ -95,7 +101,9 @@ def _is_confirmed(
     `walk and walk` and `walk after walk` are the same, but that does not make `and` and `after`
     interchangeable.
     """
-    right = [target in programs[source] for source, target in pairs if source in programs]
+    right = [
+        target in programs[source] for source, target in pairs if source in programs
+    ]
     return 2 * sum(right) >= len(right)
 
 
@@ -117,7 +125,10 @@ def divided(example: Example) -> Iterator[tuple[Environment, PairFragment]]:
     else:
         sources, targets = list(_spans(words)), list(_arguments(term))
     for source, target in product(sources, targets):
-        yield Environment(source.gaps, target.gaps), PairFragment(source.text, target.text)
+        yield (
+            Environment(source.gaps, target.gaps),
+            PairFragment(source.text, target.text),
+        )
 
 
 def _without(tokens: Sequence[str], removed: str) -> Template:

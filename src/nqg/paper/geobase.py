@@ -81,7 +81,9 @@ _FACT_TOKEN = re.compile(
 
 def _tokens(path: Path) -> Iterator[Lexeme]:
     line = 1
-    for match in _FACT_TOKEN.finditer("\n".join(text for _, text in numbered_lines(path))):
+    for match in _FACT_TOKEN.finditer(
+        "\n".join(text for _, text in numbered_lines(path))
+    ):
         if match.lastgroup != "space":
             yield Lexeme.of(match, Place(path, line))
         line += match[0].count("\n")
@@ -125,7 +127,9 @@ def read_geobase(path: Path) -> Geobase:
     for fact in prolog_facts(path):
         name, arguments = fact.predicate, fact.arguments
         if name not in _SHAPES:
-            raise FormatError(str(UnknownName("geobase fact", name, _SHAPES)), fact.place)
+            raise FormatError(
+                str(UnknownName("geobase fact", name, _SHAPES)), fact.place
+            )
         shape = _SHAPES[name]
         if len(arguments) != len(shape):
             reason = f"{name} has {len(arguments)} arguments, expected {len(shape)}"
@@ -133,7 +137,9 @@ def read_geobase(path: Path) -> Geobase:
         for number, (argument, kind) in enumerate(zip(arguments, shape), start=1):
             if _SHAPE_OF_TYPE[type(argument)] != kind:
                 expected = _SHAPE_WORDS[kind]
-                reason = f"argument {number} of {name} is {argument!r}, expected {expected}"
+                reason = (
+                    f"argument {number} of {name} is {argument!r}, expected {expected}"
+                )
                 raise FormatError(reason, fact.place)
         rows[name].append(arguments)
     return rows
@@ -151,7 +157,16 @@ _city = partial(Entity, EntityKind.CITY)
 _river = partial(Entity, EntityKind.RIVER)
 _place = partial(Entity, EntityKind.PLACE)
 _country = partial(Entity, EntityKind.COUNTRY)
-CLASS_NAMES = ("state", "city", "capital", "river", "lake", "place", "mountain", "major")
+CLASS_NAMES = (
+    "state",
+    "city",
+    "capital",
+    "river",
+    "lake",
+    "place",
+    "mountain",
+    "major",
+)
 RELATIONS = ("loc", "traverse", "next_to", "capital", "high_point", "low_point")
 MEASURES = ("population_1", "area_1", "density_1", "size", "len", "elevation_1")
 
@@ -171,7 +186,9 @@ class Geography:
 
     @classmethod
     def of(cls, geobase: Geobase) -> Geography:
-        relations = [f"{name}_{direction}" for name in RELATIONS for direction in (1, 2)]
+        relations = [
+            f"{name}_{direction}" for name in RELATIONS for direction in (1, 2)
+        ]
         geography = cls(
             {name: set() for name in CLASS_NAMES},
             {name: defaultdict(set) for name in relations},
@@ -275,7 +292,11 @@ class Geography:
     @cached_property
     def _kinds(self) -> Mapping[str, set[EntityKind]]:
         kinds = defaultdict(set)
-        for things in (*self.relations.values(), *self.classes.values(), self.other_names):
+        for things in (
+            *self.relations.values(),
+            *self.classes.values(),
+            self.other_names,
+        ):
             for thing in things:
                 kinds[thing.name].add(thing.kind)
         return kinds

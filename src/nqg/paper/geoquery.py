@@ -92,7 +92,11 @@ class CorpusReader:
             self.place = Place(self.path, self.parser.CurrentLineNumber)
             self.texts = {SENTENCE: "", PROGRAM: ""}
             if not self.id or self.id in self.examples:
-                found = f"the id '{self.id}' again" if self.id else "an example without an id"
+                found = (
+                    f"the id '{self.id}' again"
+                    if self.id
+                    else "an example without an id"
+                )
                 self.refuse(f"{found}, expected an id of its own for every example")
 
     def read(self, text: str) -> None:
@@ -114,7 +118,9 @@ class CorpusReader:
         self.examples[self.id] = CorpusExample(self.id, sentence, program, self.place)
 
     def refuse(self, found: str) -> NoReturn:
-        raise FormatError(f"found {found}", Place(self.path, self.parser.CurrentLineNumber))
+        raise FormatError(
+            f"found {found}", Place(self.path, self.parser.CurrentLineNumber)
+        )
 
 
 # What sentences call a country, by its name in geobase; every other entity goes by its own name.
@@ -160,7 +166,9 @@ class EntityNames:
 
     @classmethod
     def of(cls, geobase: Geobase) -> EntityNames:
-        names: dict[EntityKind, list[tuple[str, str]]] = {kind: [] for kind in EntityKind}
+        names: dict[EntityKind, list[tuple[str, str]]] = {
+            kind: [] for kind in EntityKind
+        }
         for name, entity in entity_names(geobase):
             names[entity.kind].append((name, spaced_text(entity)))
         return cls({kind: Gazetteer.of(names[kind], words) for kind in names})
@@ -238,7 +246,9 @@ def load_anonymised(corpus: Path, geobase: Path) -> list[AnonymisedExample]:
         try:
             converted.append(anonymised_example(*pair, names, example.id))
         except FormatError as error:
-            raise FormatError(f"example {example.id}: {error.reason}", example.place) from error
+            raise FormatError(
+                f"example {example.id}: {error.reason}", example.place
+            ) from error
     return converted
 
 
@@ -264,7 +274,9 @@ def raw_geoquery_slots(corpus: Path, geobase: Path) -> dict[str, str]:
     for name, entity in entity_names(read_geobase(geobase)):
         file = f"{entity.kind.name.lower()}.tsv"
         files[file] = files.get(file, "") + f"{name}\t{entity}\n"
-    slots = "".join(f'{name.removesuffix(".tsv")} = {{ gazetteer = "{name}" }}\n' for name in files)
+    slots = "".join(
+        f'{name.removesuffix(".tsv")} = {{ gazetteer = "{name}" }}\n' for name in files
+    )
     return {**files, "nqg.toml": f"[slots]\n{slots}"}
 
 
@@ -276,7 +288,9 @@ def anonymised_example(
     """
     tree, source = parse_funql(program), words(sentence)
     if not source:
-        raise FormatError(f"found no word in the sentence {sentence!r}, expected at least one")
+        raise FormatError(
+            f"found no word in the sentence {sentence!r}, expected at least one"
+        )
     for word in source:
         if re.fullmatch(r"m[0-9]+", word):
             raise FormatError(

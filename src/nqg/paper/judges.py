@@ -30,11 +30,15 @@ from nqg.sql.tokens import as_sql
 TRIED_ENTITIES = 12
 
 
-def spider_judge(mirror: Path | None = None, progress: Progress = silent) -> SpiderJudge:
+def spider_judge(
+    mirror: Path | None = None, progress: Progress = silent
+) -> SpiderJudge:
     return SpiderJudge(load_spider_schemas(mirror, progress))
 
 
-def denotation_judge(mirror: Path | None = None, progress: Progress = silent) -> DenotationJudge:
+def denotation_judge(
+    mirror: Path | None = None, progress: Progress = silent
+) -> DenotationJudge:
     corpus, geobase = entry_named("geoquery").files
     store = file_store(mirror, progress)
     return DenotationJudge.read(store.path_of(corpus), store.path_of(geobase))
@@ -57,12 +61,16 @@ class SpiderJudge:
         try:
             return spider_match(sql, as_sql(example.target), self.schemas[database])
         except FormatError as error:
-            raise NqgError(f"the reference '{example.target}' cannot be read: {error}") from error
+            raise NqgError(
+                f"the reference '{example.target}' cannot be read: {error}"
+            ) from error
 
     def is_right(self, prediction: str, example: Example) -> bool:
         return self.verdict(prediction, example).is_match
 
-    def report(self, answers: Sequence[Answer], examples: Sequence[Example]) -> SpiderReport:
+    def report(
+        self, answers: Sequence[Answer], examples: Sequence[Example]
+    ) -> SpiderReport:
         targets = [answer.target for answer in answers]
         return SpiderReport.of(list(map(self.verdict, targets, examples)))
 
@@ -111,11 +119,17 @@ class DenotationJudge:
         """Whether a program answers anything, with some of the entities that the corpus has
         together.
         """
-        used = {leaf.index for leaf in leaves(parse_funql(target)) if isinstance(leaf, Placeholder)}
+        used = {
+            leaf.index
+            for leaf in leaves(parse_funql(target))
+            if isinstance(leaf, Placeholder)
+        }
         size = len(used)
         if used != set(range(size)):
             return False
-        tried = [entities[:size] for entities in self.entity_tuples if len(entities) >= size]
+        tried = [
+            entities[:size] for entities in self.entity_tuples if len(entities) >= size
+        ]
         return any(
             target_denotation(target, entities, self.geography).answers
             for entities in tried[:TRIED_ENTITIES]

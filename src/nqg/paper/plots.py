@@ -54,12 +54,16 @@ def plot(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE|FOLDER", help="What another command wrote or printed.", show_default=False
+            metavar="FILE|FOLDER",
+            help="What another command wrote or printed.",
+            show_default=False,
         ),
     ],
     picture: Annotated[
         Path,
-        typer.Option("-o", "--output", metavar="PICTURE", help="Where to write it, .png or .svg."),
+        typer.Option(
+            "-o", "--output", metavar="PICTURE", help="Where to write it, .png or .svg."
+        ),
     ],
 ) -> None:
     """Draw what another command wrote: a training, a search, splits, errors.
@@ -99,7 +103,9 @@ def drawn(draw: Draw, form: str) -> bytes:
     file = io.BytesIO()
     with matplotlib.rc_context(SETTINGS):
         metadata = {"Date": None} if form == "svg" else None
-        draw(matplotlib.figure.Figure).savefig(file, format=form, dpi=150, metadata=metadata)
+        draw(matplotlib.figure.Figure).savefig(
+            file, format=form, dpi=150, metadata=metadata
+        )
     return file.getvalue()
 
 
@@ -107,22 +113,36 @@ def drawing(path: Path) -> Draw:
     """How the contents of a file, or of a folder, are drawn."""
     if path.is_dir():
         records_file = path / RECORDS_FILE
-        return _lines(records_file if records_file.exists() else path / "training.jsonl")
+        return _lines(
+            records_file if records_file.exists() else path / "training.jsonl"
+        )
     if path.suffix == ".jsonl":
         return _lines(path)
     values = read_json(path)
-    if isinstance(values, list) and values and all(isinstance(split, dict) for split in values):
+    if (
+        isinstance(values, list)
+        and values
+        and all(isinstance(split, dict) for split in values)
+    ):
         return partial(_checked, splits_figure, values, path)
     if isinstance(values, dict) and ("asked" in values or "reliability" in values):
         return partial(_checked, evaluation_figure, values, path)
     raise FormatError(f"expected {DRAWABLE}", path)
 
 
-def _checked(figure: Callable[[Any, Any], Any], values: Any, path: Path, figure_class: Any) -> Any:
+def _checked(
+    figure: Callable[[Any, Any], Any], values: Any, path: Path, figure_class: Any
+) -> Any:
     """The figure of printed values; where they are not what was printed, an error says so."""
     try:
         return figure(values, figure_class)
-    except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+    except (
+        AttributeError,
+        KeyError,
+        TypeError,
+        ValueError,
+        ZeroDivisionError,
+    ) as error:
         reason = f"expected {DRAWABLE}; found other keys or values ({error})"
         raise FormatError(reason, path) from error
 
@@ -147,7 +167,12 @@ def _hide_spines(panel: Any) -> None:
 
 # --- A training: losses above, dev examples that are right below.
 
-DEV_LINE: dict[str, Any] = {"color": RED, "marker": "o", "markersize": 3, "clip_on": False}
+DEV_LINE: dict[str, Any] = {
+    "color": RED,
+    "marker": "o",
+    "markersize": 3,
+    "clip_on": False,
+}
 # How many windows of the running mean a whole training has; chosen by eye.
 WINDOWS = 20
 
@@ -179,8 +204,14 @@ def _draw_losses(panel: Any, steps: Sequence[TrainingStep]) -> None:
     window = max(1, len(losses) // WINDOWS)
     panel.plot(numbers, losses, color=GREY, linewidth=0.8, label="a batch")
     means = running_means(losses, window)
-    panel.plot(numbers, means, color=BLUE, linewidth=1.6, label=f"mean of {window:,} batches")
-    dev = [(step.number, step.dev.loss) for step in steps if step.dev and step.dev.loss is not None]
+    panel.plot(
+        numbers, means, color=BLUE, linewidth=1.6, label=f"mean of {window:,} batches"
+    )
+    dev = [
+        (step.number, step.dev.loss)
+        for step in steps
+        if step.dev and step.dev.loss is not None
+    ]
     if dev:
         panel.plot(*zip(*dev), **DEV_LINE, label="dev examples")
     panel.set_ylim(bottom=0)
@@ -257,7 +288,10 @@ DRAWN_SIDES = ("source", "target")
 SPLIT_MEASURES: dict[str, tuple[str, Callable[[Mapping[str, Any]], float]]] = {
     "compound divergence": ("%.3f", lambda split: split["compound_divergence"]),
     "atom divergence": ("%.3f", lambda split: split["atom_divergence"]),
-    "test examples with unseen atoms, %": ("%.1f", lambda split: 100 * split["unseen_atom_share"]),
+    "test examples with unseen atoms, %": (
+        "%.1f",
+        lambda split: 100 * split["unseen_atom_share"],
+    ),
     "test templates seen in train, %": (
         "%.1f",
         lambda split: 100 * split["shared_templates"] / split["test_templates"],
@@ -269,7 +303,9 @@ def splits_figure(splits: Sequence[Mapping[str, Any]], figure_class: Any) -> Any
     """The measures of splits, as `Audit.to_dict` writes them."""
     count = len(splits)
     figure = figure_class(figsize=(12, 2.2 + 2.2 * count), layout="constrained")
-    above, below = figure.subfigures(2, 1, height_ratios=[1.6 + 0.3 * count, 1.9 * count])
+    above, below = figure.subfigures(
+        2, 1, height_ratios=[1.6 + 0.3 * count, 1.9 * count]
+    )
     panels = above.subplots(1, len(SPLIT_MEASURES), sharey=True)
     for panel, (title, (written, measure)) in zip(panels, SPLIT_MEASURES.items()):
         # A bar for each split, the first on top, with its value beside it.
@@ -301,7 +337,9 @@ def _draw_lengths(panel: Any, split: Mapping[str, Any], side: str) -> None:
             shares = [histogram.get(length, 0) / total for length in columns]
             colour = COLOURS[name]
             panel.fill_between(columns, shares, step="mid", alpha=0.35, color=colour)
-            panel.step(columns, shares, where="mid", color=colour, linewidth=1, label=name)
+            panel.step(
+                columns, shares, where="mid", color=colour, linewidth=1, label=name
+            )
     panel.set_title(f"{split['name']}: {side} length, share of examples")
     panel.legend()
 
@@ -312,7 +350,9 @@ RIGHT_SHARE = "right"
 BLUES = ("#223b66", "#4477aa", "#88aacc", "#66ccee", "#77bbdd", "#aaddee")
 GREENS = ("#228833", "#88bb66")
 REDS = ("#aa3377", "#882255", "#ee6677", "#ffaabb")
-CAUSE_COLOURS = dict(zip(Cause, (*BLUES, *GREENS, DARK_GREY, *REDS, YELLOW), strict=True))
+CAUSE_COLOURS = dict(
+    zip(Cause, (*BLUES, *GREENS, DARK_GREY, *REDS, YELLOW), strict=True)
+)
 
 
 def evaluation_figure(evaluation: Mapping[str, Any], figure_class: Any) -> Any:
@@ -324,7 +364,9 @@ def evaluation_figure(evaluation: Mapping[str, Any], figure_class: Any) -> Any:
     if bins:
         heights.append(4.0)
     figure = figure_class(figsize=(9, sum(heights)), layout="constrained")
-    figures = figure.subfigures(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
+    figures = figure.subfigures(len(heights), 1, squeeze=False, height_ratios=heights)[
+        :, 0
+    ]
     if asked:
         _draw_causes(figures[0], asked, evaluation["causes"])
     if bins:
@@ -345,7 +387,10 @@ def _draw_causes(
     rows = range(len(asked))
     left = [0.0] * len(asked)
     for cause, colour in [(RIGHT_SHARE, "#dddddd"), *CAUSE_COLOURS.items()]:
-        widths = [100 * counts[system].get(cause, 0) / total for system, total in asked.items()]
+        widths = [
+            100 * counts[system].get(cause, 0) / total
+            for system, total in asked.items()
+        ]
         if cause == RIGHT_SHARE or any(widths):
             panel.barh(rows, widths, left=left, color=colour, label=cause)
             left = list(map(sum, zip(left, widths)))
@@ -386,17 +431,25 @@ def results_figure(results: Results, figure_class: Any) -> Any:
     height = 1 + 0.35 * len(recipes) + 0.22 * sum(sizes)
     figure = figure_class(figsize=(9, height), layout="constrained")
     ratios = [size + 1 for size in sizes] or [1]
-    panels = figure.subplots(len(ratios), 1, sharex=True, squeeze=False, height_ratios=ratios)
+    panels = figure.subplots(
+        len(ratios), 1, sharex=True, squeeze=False, height_ratios=ratios
+    )
     for panel, (recipe, accuracies) in zip(panels[:, 0], recipes):
         for row, (series, accuracy) in enumerate(accuracies):
             style = STYLES[series.system]
             whisker = {"xerr": 100 * accuracy.deviation} if accuracy.deviation else {}
-            bar = panel.barh(row, 100 * accuracy.mean, color=style.colour, height=0.75, **whisker)
+            bar = panel.barh(
+                row, 100 * accuracy.mean, color=style.colour, height=0.75, **whisker
+            )
             panel.bar_label(bar, fmt="%.1f", padding=4, fontsize=7)
             paper = recipe.paper.accuracy.get(style.paper)
             if paper is not None:
-                panel.plot([paper, paper], [row - 0.42, row + 0.42], color="black", linewidth=2)
-        panel.set_yticks(range(len(accuracies)), [series.title for series, _ in accuracies])
+                panel.plot(
+                    [paper, paper], [row - 0.42, row + 0.42], color="black", linewidth=2
+                )
+        panel.set_yticks(
+            range(len(accuracies)), [series.title for series, _ in accuracies]
+        )
         panel.set_title(recipe.title, loc="left")
         panel.set_xlim(0, 108)
         panel.invert_yaxis()

@@ -39,7 +39,13 @@ SYSTEMS: tuple[SystemName, ...] = get_args(SystemName)
 # The paper's parser, and two with types.
 GRAMMARS: tuple[SystemName, ...] = ("nqg", "typed", "inferred")
 # T5 in all its forms.
-FALLBACKS: tuple[SystemName, ...] = ("seq2seq", "schemaless", "geca", "augmented", "taught")
+FALLBACKS: tuple[SystemName, ...] = (
+    "seq2seq",
+    "schemaless",
+    "geca",
+    "augmented",
+    "taught",
+)
 # Systems that others have published, without pre-trained weights, which records call "scratch".
 PUBLISHED: tuple[SystemName, ...] = ("syntactic-attention", "cgps")
 SCRATCH = "scratch"
@@ -66,7 +72,9 @@ class SystemPlan:
     def values(self, weights: str) -> dict[str, Any]:
         return {**self.training, **self.others.get(Path(weights).name, {})}
 
-    def settings(self, kind: type[Settings], weights: str, seed: int, name: str) -> Settings:
+    def settings(
+        self, kind: type[Settings], weights: str, seed: int, name: str
+    ) -> Settings:
         """The settings of a training from `weights`; an unknown one is refused with the `name` of
         the table.
         """
@@ -143,7 +151,10 @@ class Recipe:
         The weights of a hybrid are those of its parts with a `+` between them.
         """
         encoder, _, fallback = weights.partition("+")
-        nqg, seq2seq = self.nqg.values(encoder), self.seq2seq.values(fallback or encoder)
+        nqg, seq2seq = (
+            self.nqg.values(encoder),
+            self.seq2seq.values(fallback or encoder),
+        )
         used: dict[str, Any]
         match system:
             case "nqg" | "typed" | "inferred":
@@ -162,7 +173,10 @@ class Recipe:
                     del augmentation[name]
                 used = {"augmentation": augmentation}
             case "taught":
-                used = {"taught": self.taught.values(encoder), "teaching": asdict(self.teaching)}
+                used = {
+                    "taught": self.taught.values(encoder),
+                    "teaching": asdict(self.teaching),
+                }
             case _:
                 # Loads torch.
                 from nqg.paper.baselines import BASELINES
@@ -170,7 +184,12 @@ class Recipe:
                 used = {system: asdict(BASELINES[system])}
         if system in ("geca", "augmented"):
             used["augmented"] = self.augmented.values(encoder)
-        facts: list[Any] = [self.dataset, self.split, self.metric, self.random_train_size]
+        facts: list[Any] = [
+            self.dataset,
+            self.split,
+            self.metric,
+            self.random_train_size,
+        ]
         facts += [dict(self.induction), used]
         # What was added later is left out where it is not used, so that records stay valid.
         if self.held_out:
@@ -212,14 +231,20 @@ def read_recipe(name: str, changes: Sequence[str] = ()) -> Recipe:
         if isinstance(table, dict):
             weights = "encoder" if system == "nqg" else "model"
             plan = {}
-            for key, name in ((weights, "weights"), ("offline", "offline"), ("other", "others")):
+            for key, name in (
+                (weights, "weights"),
+                ("offline", "offline"),
+                ("other", "others"),
+            ):
                 if key in table:
                     plan[name] = table.pop(key)
             values[system] = plan | {"training": table}
     recipe = read_dataclass(Recipe, values, "the recipe", path)
     # A wrong setting is refused early.
     read_dataclass(InductionSettings, recipe.induction, "[induction]", path)
-    return replace(recipe, systems=tuple(system for system in SYSTEMS if system in recipe.systems))
+    return replace(
+        recipe, systems=tuple(system for system in SYSTEMS if system in recipe.systems)
+    )
 
 
 def _path(name: str) -> Path:

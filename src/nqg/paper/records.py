@@ -44,7 +44,9 @@ STYLES: dict[SystemName, SystemStyle] = {
     "nqg": SystemStyle("NQG", "#4477aa", "NQG"),
     "typed": SystemStyle("NQG with types", "#332288", "NQG"),
     "inferred": SystemStyle("NQG with inferred types", "#aa3377", "NQG"),
-    "syntactic-attention": SystemStyle("Syntactic Attention", "#bbbbbb", "Syntactic Attn."),
+    "syntactic-attention": SystemStyle(
+        "Syntactic Attention", "#bbbbbb", "Syntactic Attn."
+    ),
     "cgps": SystemStyle("CGPS", "#777777", "CGPS"),
     "seq2seq": SystemStyle("T5", "#ccbb44", "T5-Base"),
     "schemaless": SystemStyle("T5 without schema", "#ddcc77", "T5-Base - schema"),
@@ -109,7 +111,9 @@ class Record:
 
     def is_of(self, recipe: Recipe) -> bool:
         """Whether the recipe still says what it said when this was run."""
-        return self.fingerprint == recipe.fingerprint(self.cell.system, self.cell.weights)
+        return self.fingerprint == recipe.fingerprint(
+            self.cell.system, self.cell.weights
+        )
 
     def line(self) -> str:
         return json.dumps({"kind": KIND, "version": VERSION, **asdict(self)}) + "\n"
@@ -150,7 +154,9 @@ def write_record(folder: Path, record: Record) -> None:
         if (folder / RECORDS_FILE).exists():
             by_key = {earlier.cell.key: earlier for earlier in records(folder)}
         by_key[record.cell.key] = record
-        write_text(folder / RECORDS_FILE, "".join(by_key[key].line() for key in sorted(by_key)))
+        write_text(
+            folder / RECORDS_FILE, "".join(by_key[key].line() for key in sorted(by_key))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,9 +185,13 @@ class Results:
 
     def series(self, recipes: Collection[str]) -> list[Series]:
         """The systems with their weights that any of the recipes has, in the order of systems."""
-        cells = [record.cell for record in self.records if record.cell.recipe in recipes]
+        cells = [
+            record.cell for record in self.records if record.cell.recipe in recipes
+        ]
         series = {Series(cell.system, cell.weights) for cell in cells}
-        return sorted(series, key=lambda each: (SYSTEMS.index(each.system), each.weights))
+        return sorted(
+            series, key=lambda each: (SYSTEMS.index(each.system), each.weights)
+        )
 
     def of(self, recipe: str, series: Series) -> list[Record]:
         wanted = Cell(recipe, series.system, series.weights, seed=0)

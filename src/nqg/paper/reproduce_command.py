@@ -12,7 +12,14 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from nqg.cli.options import Device, Mirror, ParallelEngine, WorkerCount, changes_option, command
+from nqg.cli.options import (
+    Device,
+    Mirror,
+    ParallelEngine,
+    WorkerCount,
+    changes_option,
+    command,
+)
 from nqg.cli.terminal import (
     Workers,
     err,
@@ -43,11 +50,16 @@ class ReproduceOptions:
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="NAME...", help="Recipes, or paths of your own.", show_default="a list of all"
+            metavar="NAME...",
+            help="Recipes, or paths of your own.",
+            show_default="a list of all",
         ),
     ] = None
     seeds: Annotated[
-        int, typer.Option("--seeds", metavar="N", min=1, help="Run with the seeds 0 to N-1.")
+        int,
+        typer.Option(
+            "--seeds", metavar="N", min=1, help="Run with the seeds 0 to N-1."
+        ),
     ] = 1
     systems: Annotated[
         str | None,
@@ -60,18 +72,26 @@ class ReproduceOptions:
     ] = None
     encoder: Annotated[
         str | None,
-        typer.Option("--encoder", metavar="NAME|FOLDER", help="Replace the recipe's encoder."),
+        typer.Option(
+            "--encoder", metavar="NAME|FOLDER", help="Replace the recipe's encoder."
+        ),
     ] = None
     seq2seq: Annotated[
         str | None,
         typer.Option(
-            "--seq2seq", metavar="NAME|FOLDER", help="Replace the sequence-to-sequence model."
+            "--seq2seq",
+            metavar="NAME|FOLDER",
+            help="Replace the sequence-to-sequence model.",
         ),
     ] = None
-    changes: Annotated[list[str], changes_option("teaching.rounds=1")] = field(default_factory=list)
+    changes: Annotated[list[str], changes_option("teaching.rounds=1")] = field(
+        default_factory=list
+    )
     results: Annotated[
         Path,
-        typer.Option("--results", metavar="FOLDER", help="Where records are read and written."),
+        typer.Option(
+            "--results", metavar="FOLDER", help="Where records are read and written."
+        ),
     ] = Path("results")
     mirror: Mirror = None
     engine: ParallelEngine = "local"
@@ -110,7 +130,8 @@ def reproduce(options: ReproduceOptions) -> None:
         if work.engine.is_serial:
             with progress_bar() as progress:
                 results = [
-                    list(plan.runner(progress).records(plan.systems, seeds)) for plan in plans
+                    list(plan.runner(progress).records(plan.systems, seeds))
+                    for plan in plans
                 ]
         else:
             results = run_plans(plans, seeds, work.engine)
@@ -125,7 +146,11 @@ def _chosen(
     name: str, options: ReproduceOptions
 ) -> tuple[Recipe, UsedWeights, tuple[SystemName, ...]]:
     """A recipe, its weights and its systems; weights that stand in for others are printed."""
-    wanted = [system.strip() for system in (options.systems or "").split(",") if system.strip()]
+    wanted = [
+        system.strip()
+        for system in (options.systems or "").split(",")
+        if system.strip()
+    ]
     for system in wanted:
         if system not in SYSTEMS:
             raise UnknownName("system", system, SYSTEMS)
@@ -142,7 +167,12 @@ def _chosen(
 def _row(recipe: Recipe, of_recipe: list[Record]) -> Table:
     """Our figures over all seeds that were run now, and the paper's."""
     results = Results.collected(of_recipe)
-    table = Table(title=f"{recipe.title}: per cent", title_justify="left", box=None, pad_edge=False)
+    table = Table(
+        title=f"{recipe.title}: per cent",
+        title_justify="left",
+        box=None,
+        pad_edge=False,
+    )
     for column in ("system", "accuracy", "coverage", "precision", "seeds"):
         table.add_column(column, justify="left" if column == "system" else "right")
     for series in results.series([recipe.name]):
@@ -166,7 +196,9 @@ class ReportOptions:
 
     folder: Annotated[
         Path,
-        typer.Argument(metavar="RESULTS", help="A folder that `nqg reproduce` wrote records to."),
+        typer.Argument(
+            metavar="RESULTS", help="A folder that `nqg reproduce` wrote records to."
+        ),
     ] = Path("results")
     files: Annotated[
         list[Path],
@@ -204,7 +236,9 @@ def report(options: ReportOptions) -> None:
         out.print_json(data=[asdict(table) for table in of_paper])
     elif not options.files:
         for table in of_paper:
-            printed = Table(*table.header, title=table.heading, title_justify="left", box=None)
+            printed = Table(
+                *table.header, title=table.heading, title_justify="left", box=None
+            )
             for row in table.rows:
                 printed.add_row(*row, style="dim" if is_papers(row) else None)
             out.print(printed, *table.notes, "", sep="\n")

@@ -65,11 +65,15 @@ class Runner:
     def recipe(self) -> Recipe:
         return self.data.recipe
 
-    def records(self, systems: Sequence[SystemName], seeds: Sequence[int]) -> Iterator[Record]:
+    def records(
+        self, systems: Sequence[SystemName], seeds: Sequence[int]
+    ) -> Iterator[Record]:
         """The record of each system and seed, read where it is there already, else made and
         written.
         """
-        return (self.record(self.cell(system, seed)) for seed in seeds for system in systems)
+        return (
+            self.record(self.cell(system, seed)) for seed in seeds for system in systems
+        )
 
     def cell(self, system: SystemName, seed: int) -> Cell:
         return Cell(self.recipe.name, system, self.weights.label(system), seed)
@@ -77,7 +81,11 @@ class Runner:
     def finished(self, cell: Cell) -> Record | None:
         """The record of a cell that was run as the recipe is now, on the same data."""
         record = find_record(self.results, cell)
-        if record and record.is_of(self.recipe) and record.data == self.data.fingerprint:
+        if (
+            record
+            and record.is_of(self.recipe)
+            and record.data == self.data.fingerprint
+        ):
             return record
         return None
 
@@ -134,7 +142,9 @@ class Runner:
             SystemTask(data, self.weights.path(cell.system), cell.seed, run)
         )
 
-    def _figures(self, system: SystemName, result: RunResult) -> dict[str, float | None]:
+    def _figures(
+        self, system: SystemName, result: RunResult
+    ) -> dict[str, float | None]:
         """What the judges say of the answers, beside the figures of the run and of the split."""
 
         def scores(judge: Judge, answers: Sequence[Answer]) -> Scores:
@@ -195,7 +205,9 @@ class Runner:
 
         The systems' answers to them are kept, because gates of several encoders share a fallback's.
         """
-        split = held_out(self.data.train, HeldOut.TEMPLATE).parts(distinct_pairs(self.data.train))
+        split = held_out(self.data.train, HeldOut.TEMPLATE).parts(
+            distinct_pairs(self.data.train)
+        )
         data = replace(self.data, train=tuple(split.train), test=tuple(split.test))
         answers = []
         for trained in self._hybrid_cells(cell):
@@ -205,7 +217,9 @@ class Runner:
             folder = self.results / ".unfinished" / trained.recipe / stem
             with exclusive(folder, wait=True):
                 if not path.exists():
-                    write_answers(path, data.test, self._train(data, trained, folder).answers)
+                    write_answers(
+                        path, data.test, self._train(data, trained, folder).answers
+                    )
                     shutil.rmtree(folder, ignore_errors=True)
             answers.append(read_answers(path, data.test))
         is_right = data.judge.is_right
@@ -258,7 +272,9 @@ class PlannedRun(NamedTuple):
     seed: int
 
 
-def run_plans(plans: Sequence[Plan], seeds: Sequence[int], engine: Engine) -> list[list[Record]]:
+def run_plans(
+    plans: Sequence[Plan], seeds: Sequence[int], engine: Engine
+) -> list[list[Record]]:
     """The records of each plan, seed by seed, those that are there already read and the others
     made.
     """
@@ -271,7 +287,9 @@ def run_plans(plans: Sequence[Plan], seeds: Sequence[int], engine: Engine) -> li
         wanted[number] += runs
     records: dict[PlannedRun, Record] = {}
     for stage in (trained, hybrids):
-        records.update(zip(stage, engine.map(partial(planned_records, tuple(plans)), stage)))
+        records.update(
+            zip(stage, engine.map(partial(planned_records, tuple(plans)), stage))
+        )
     return [[records[run] for run in runs] for runs in wanted]
 
 

@@ -35,7 +35,9 @@ class SpiderEntry:
     def __post_init__(self) -> None:
         for name, text in asdict(self).items():
             if not text.strip():
-                raise FormatError(f"expected some text as '{name}', found an empty string")
+                raise FormatError(
+                    f"expected some text as '{name}', found an empty string"
+                )
 
     def example(self, name: str) -> Example:
         source = f"{self.db_id}: {self.question}".lower()
@@ -71,7 +73,9 @@ def database_of(source: str) -> str:
     """
     database, colon, _ = source.partition(":")
     if not (colon and database.strip()):
-        raise FormatError(f"expected a source like 'database: question', found {source!r}")
+        raise FormatError(
+            f"expected a source like 'database: question', found {source!r}"
+        )
     return database.strip()
 
 
@@ -95,10 +99,15 @@ def nqg_target(sql: str) -> str:
 
 def nqg_examples(examples: Iterable[Example]) -> list[Example]:
     """The examples as grammars are induced from them."""
-    return [Example(nqg_source(each.source), nqg_target(each.target), each.id) for each in examples]
+    return [
+        Example(nqg_source(each.source), nqg_target(each.target), each.id)
+        for each in examples
+    ]
 
 
-def with_schemas(examples: Iterable[Example], schemas: Mapping[str, Schema]) -> list[Example]:
+def with_schemas(
+    examples: Iterable[Example], schemas: Mapping[str, Schema]
+) -> list[Example]:
     """The examples with ` | table : column , column | table : …` appended to their sources, as T5
     reads them.
     """
@@ -107,7 +116,9 @@ def with_schemas(examples: Iterable[Example], schemas: Mapping[str, Schema]) -> 
         database = database_of(example.source)
         if database not in schemas:
             raise UnknownName("database", database, schemas)
-        extended.append(replace(example, source=f"{example.source} | {schemas[database]}"))
+        extended.append(
+            replace(example, source=f"{example.source} | {schemas[database]}")
+        )
     return extended
 
 
@@ -122,7 +133,9 @@ def read_schemas(path: Path) -> Mapping[str, Schema]:
                     f"expected a new database, found '{schema.database}' for the second time"
                 )
         except FormatError as error:
-            raise FormatError(f"entry {number} (counted from 0): {error}", path) from error
+            raise FormatError(
+                f"entry {number} (counted from 0): {error}", path
+            ) from error
         schemas[schema.database] = schema
     return schemas
 
@@ -133,7 +146,9 @@ def read_entries(kind: type[Entry], path: Path) -> list[Entry]:
     """
     values = read_value(list[Any], read_json(path), "the contents", path)
     return [
-        read_dataclass(kind, each, f"entry {number} (counted from 0)", path, ignores_unknown=True)
+        read_dataclass(
+            kind, each, f"entry {number} (counted from 0)", path, ignores_unknown=True
+        )
         for number, each in enumerate(values)
     ]
 
@@ -158,9 +173,7 @@ class SchemaEntry:
         full_names: list[str | None] = []
         for owner, name in self.column_names_original:
             if not (-1 <= owner < len(names) and name):
-                expected = (
-                    f"[number of a table below {len(names)}, name] in 'column_names_original'"
-                )
+                expected = f"[number of a table below {len(names)}, name] in 'column_names_original'"
                 raise FormatError(f"expected {expected}, found {[owner, name]}")
             full_name = None
             if owner >= 0:

@@ -15,7 +15,14 @@ from typing import Any
 
 from nqg.errors import FormatError
 from nqg.evaluation.metrics import Scores, percent
-from nqg.paper.spider_parser import Condition, Expression, Query, Unit, parse_query, plain_tables
+from nqg.paper.spider_parser import (
+    Condition,
+    Expression,
+    Query,
+    Unit,
+    parse_query,
+    plain_tables,
+)
 from nqg.sql.schema import Schema
 
 
@@ -52,7 +59,11 @@ def representative_columns(schema: Schema) -> Mapping[str, str]:
                 break
         else:
             groups.append(ends)
-    return {column: min(group, key=schema.columns.index) for group in groups for column in group}
+    return {
+        column: min(group, key=schema.columns.index)
+        for group in groups
+        for column in group
+    }
 
 
 def comparable(query: Query, plain: Callable[[Unit], Unit] | None = None) -> Query:
@@ -67,7 +78,8 @@ def comparable(query: Query, plain: Callable[[Unit], Unit] | None = None) -> Que
 
     def without_values(condition: Condition) -> Condition:
         queries = [
-            comparable(each) if isinstance(each, Query) else None for each in condition.values
+            comparable(each) if isinstance(each, Query) else None
+            for each in condition.values
         ]
         return replace(condition, left=changed(condition.left), values=tuple(queries))
 
@@ -97,7 +109,9 @@ class Hardness(StrEnum):
 def hardness(query: Query) -> Hardness:
     """The level of a query, from the number of its clauses, sub-queries and repeated parts."""
     clauses = max(len(query.tables) - 1, 0)
-    clauses += sum(map(bool, (query.where, query.group, query.order, query.limit is not None)))
+    clauses += sum(
+        map(bool, (query.where, query.group, query.order, query.limit is not None))
+    )
     for clause in (query.on, query.where, query.having):
         clauses += clause.connectors.count("or")
     nested = int(query.branch is not None)
@@ -171,7 +185,11 @@ def spider_match(predicted: str | None, gold: str, schema: Schema) -> SpiderVerd
 
 
 def differences(predicted: Query, gold: Query) -> tuple[str, ...]:
-    unequal = {name for name, content in COMPONENTS.items() if content(predicted) != content(gold)}
+    unequal = {
+        name
+        for name, content in COMPONENTS.items()
+        if content(predicted) != content(gold)
+    }
     if predicted.branch and gold.branch and differences(predicted.branch, gold.branch):
         unequal.add("set operators")
     if not gold.tables:
@@ -181,7 +199,9 @@ def differences(predicted: Query, gold: Query) -> tuple[str, ...]:
 
 def keywords(query: Query) -> set[str]:
     """The words that tell which clauses and comparisons a query has."""
-    words = {word for word in ("where", "group", "having", "order") if getattr(query, word)}
+    words = {
+        word for word in ("where", "group", "having", "order") if getattr(query, word)
+    }
     if query.order:
         words.add(query.order.direction)
     if query.limit is not None:
@@ -227,8 +247,12 @@ class SpiderReport:
         """The report on verdicts; a prediction that could not be read counts as none."""
         matches: dict[Hardness, list[bool | None]] = {level: [] for level in Hardness}
         for verdict in verdicts:
-            matches[verdict.hardness].append(None if verdict.reason else verdict.is_match)
-        return cls({level: Scores.of(matches[level]) for level in Hardness if matches[level]})
+            matches[verdict.hardness].append(
+                None if verdict.reason else verdict.is_match
+            )
+        return cls(
+            {level: Scores.of(matches[level]) for level in Hardness if matches[level]}
+        )
 
     def tables(self) -> Iterator[tuple[Sequence[str], Sequence[Sequence[str]]]]:
         rows = []
@@ -239,4 +263,8 @@ class SpiderReport:
         yield ("hardness", "examples", "accuracy"), rows
 
     def to_dict(self) -> dict[str, Any]:
-        return {"hardness": {str(level): each.to_dict() for level, each in self.levels.items()}}
+        return {
+            "hardness": {
+                str(level): each.to_dict() for level, each in self.levels.items()
+            }
+        }

@@ -17,9 +17,7 @@ from nqg.errors import FormatError
 from nqg.paper.sql_tree import END, WordReader
 from nqg.sql.schema import Schema
 
-_MARK = (
-    r"[()\[\]{}<>;@#$%&?!*«“‘„»”’\u2012-\u2015]|``?|--|\.{2,}|[,:](?!\d)|\.(?=[)\]}>»”’ ]*+\s*$)"
-)
+_MARK = r"[()\[\]{}<>;@#$%&?!*«“‘„»”’\u2012-\u2015]|``?|--|\.{2,}|[,:](?!\d)|\.(?=[)\]}>»”’ ]*+\s*$)"
 _STRING = re.compile(r'"[^"]*"')
 _PLAIN = rf'(?:{_STRING.pattern}|(?!{_MARK})[^\s"])'
 _WORD = re.compile(rf"[,:]{{2}}{_PLAIN}*|{_MARK}|{_PLAIN}+")
@@ -63,13 +61,17 @@ class Names:
     def __init__(self, schema: Schema, words: Sequence[str]) -> None:
         self.columns = {table.name: frozenset(table.columns) for table in schema.tables}
         if words and words[-1] == "as":
-            raise FormatError("expected an alias after 'as', found the end of the query")
+            raise FormatError(
+                "expected an alias after 'as', found the end of the query"
+            )
         # Of two meanings the last holds.
         triples = zip(words, words[1:], words[2:])
         self.aliases = {alias: name for name, word, alias in triples if word == "as"}
         for alias in self.aliases:
             if alias in self.columns:
-                raise FormatError(f"expected an alias that is no table, found 'as {alias}'")
+                raise FormatError(
+                    f"expected an alias that is no table, found 'as {alias}'"
+                )
 
     def table(self, word: str) -> str:
         name = self.aliases.get(word, word)
@@ -116,7 +118,10 @@ class Expression:
 
     def with_units(self, change: Callable[[Unit], Unit]) -> Expression:
         return Expression(
-            change(self.left), self.operator, self.right and change(self.right), self.aggregate
+            change(self.left),
+            self.operator,
+            self.right and change(self.right),
+            self.aggregate,
         )
 
     def units(self) -> list[Unit]:
@@ -154,7 +159,9 @@ class Conditions(tuple[Condition | str, ...]):
         return [part for part in self if isinstance(part, Condition)]
 
     def changed(self, change: Callable[[Condition], Condition]) -> Conditions:
-        return Conditions(change(part) if isinstance(part, Condition) else part for part in self)
+        return Conditions(
+            change(part) if isinstance(part, Condition) else part for part in self
+        )
 
 
 NO_CONDITIONS = Conditions()
@@ -234,7 +241,9 @@ class QueryReader(WordReader):
     def query(self) -> Query:
         self.depth += 1
         if self.depth > DEEPEST:
-            raise FormatError(f"expected at most {DEEPEST} queries inside each other, found more")
+            raise FormatError(
+                f"expected at most {DEEPEST} queries inside each other, found more"
+            )
         bracket = self.take("(")
         self.expect("select")
         query = self.selection()
@@ -258,7 +267,17 @@ class QueryReader(WordReader):
         group = self.listed("group", lambda: self.unit(names)) or ()
         having = self.conditions(names) if self.take("having") else NO_CONDITIONS
         order, limit = self.order(names), self.limit()
-        return Query(items, tables, on, where, group, having, order, limit, is_distinct=is_distinct)
+        return Query(
+            items,
+            tables,
+            on,
+            where,
+            group,
+            having,
+            order,
+            limit,
+            is_distinct=is_distinct,
+        )
 
     def tables(self) -> tuple[tuple[str | Query, ...], Conditions]:
         """The tables behind the next `from`, wherever it is, and the conditions that join them."""
@@ -400,4 +419,6 @@ class QueryReader(WordReader):
         try:
             return int(word)
         except ValueError:
-            raise FormatError(f"expected a whole number after 'limit', found '{word}'") from None
+            raise FormatError(
+                f"expected a whole number after 'limit', found '{word}'"
+            ) from None

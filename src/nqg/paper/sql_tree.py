@@ -97,7 +97,9 @@ class WordReader:
 
     def complaint(self, expected: str) -> FormatError:
         """The error to raise where `expected` should stand here and does not."""
-        found = "the end of the query" if self.at(END) else f"'{self.words[self.place]}'"
+        found = (
+            "the end of the query" if self.at(END) else f"'{self.words[self.place]}'"
+        )
         before = " ".join(self.words[max(0, self.place - 4) : self.place])
         place = f"after '{before}'" if before else "at the start"
         return FormatError(f"expected {expected} {place}, found {found}")
@@ -171,7 +173,11 @@ class SqlParser(WordReader):
 
     def aliased(self, tree: Tree) -> Tree:
         """`tree` with the name that is given to it, with or without `as`."""
-        return Tree("as", (tree, self.name())) if self.take("as") or self.at_name() else tree
+        return (
+            Tree("as", (tree, self.name()))
+            if self.take("as") or self.at_name()
+            else tree
+        )
 
     def at_name(self) -> bool:
         word = self.keywords[self.place]
@@ -193,7 +199,9 @@ class SqlParser(WordReader):
             if self.take("on"):
                 joined.append(Tree("on", (self.expression(),)))
             elif self.take("using"):
-                joined.append(Tree("using", self.bracketed(lambda: self.list_of(self.name))))
+                joined.append(
+                    Tree("using", self.bracketed(lambda: self.list_of(self.name)))
+                )
             left = Tree(" ".join([*kinds, "join"]), tuple(joined))
         return left
 
@@ -212,7 +220,11 @@ class SqlParser(WordReader):
         grouped from the left.
         """
         is_negated = loosest <= COMPARISON and self.take("not")
-        left = Tree("not", (self.expression(COMPARISON),)) if is_negated else self.operand()
+        left = (
+            Tree("not", (self.expression(COMPARISON),))
+            if is_negated
+            else self.operand()
+        )
         while True:
             level = LEVEL.get(self.keywords[self.place], -1)
             if level < loosest:
@@ -232,7 +244,9 @@ class SqlParser(WordReader):
             self.expect("and")
             return Tree("between", (left, low, self.expression(SUM)))
         if self.take("is"):
-            return Tree("is not" if self.take("not") else "is", (left, self.expression(SUM)))
+            return Tree(
+                "is not" if self.take("not") else "is", (left, self.expression(SUM))
+            )
         if self.at(*COMPARISONS):
             comparison = self.word().lower()
             operands = [left, self.expression(SUM)]
@@ -243,7 +257,9 @@ class SqlParser(WordReader):
 
     def operand(self) -> Tree:
         if self.at("("):
-            return self.bracketed(self.query if self.following == "select" else self.expression)
+            return self.bracketed(
+                self.query if self.following == "select" else self.expression
+            )
         if self.at("exists", "all"):
             return Tree(self.word().lower(), (self.bracketed(self.query),))
         if self.take("-"):

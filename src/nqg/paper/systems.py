@@ -47,7 +47,11 @@ from nqg.progress import Progress, silent
 from nqg.seq2seq.augmentation import Augmentation, mixed
 from nqg.seq2seq.legal_decoding import LegalSeq2seq, SubwordVocabulary, restricted
 from nqg.seq2seq.seq2seq import Seq2seq
-from nqg.seq2seq.settings import AugmentationSettings, FineTuningSettings, Seq2seqSettings
+from nqg.seq2seq.settings import (
+    AugmentationSettings,
+    FineTuningSettings,
+    Seq2seqSettings,
+)
 from nqg.splits.audit import audit
 from nqg.splits.partition import Sizes, random_split
 from nqg.sql.schema import Schema
@@ -80,7 +84,10 @@ class RecipeData:
 
     @classmethod
     def load(
-        cls, recipe: Recipe, mirror: Path | str | None = None, progress: Progress = silent
+        cls,
+        recipe: Recipe,
+        mirror: Path | str | None = None,
+        progress: Progress = silent,
     ) -> RecipeData:
         examples, split = divided_examples(recipe, mirror, progress)
         if recipe.held_out:
@@ -101,7 +108,9 @@ class RecipeData:
         if recipe.dataset.startswith("spider"):
             schemas = load_spider_schemas(mirror, progress)
         divided = split.parts(examples)
-        return cls(recipe, tuple(divided.train), tuple(divided.test), figures, judges, schemas)
+        return cls(
+            recipe, tuple(divided.train), tuple(divided.test), figures, judges, schemas
+        )
 
     @property
     def fingerprint(self) -> str:
@@ -127,14 +136,20 @@ class RecipeData:
     def among(self, made_pairs: Sequence[Example], real_share: float) -> list[Example]:
         """Training examples among made ones, which come in the grammar's form, as T5 reads them."""
         if self.schemas:
-            made_pairs = [replace(pair, target=sql_text(pair.target_tokens)) for pair in made_pairs]
-        return mixed(self.for_seq2seq(self.train), self.for_seq2seq(made_pairs), real_share)
+            made_pairs = [
+                replace(pair, target=sql_text(pair.target_tokens))
+                for pair in made_pairs
+            ]
+        return mixed(
+            self.for_seq2seq(self.train), self.for_seq2seq(made_pairs), real_share
+        )
 
     def is_fitting(self) -> Callable[[Example], bool]:
         """What tells whether the program of a made pair is legal."""
         is_legal, grammar = self.legality(), self.target_grammar
         return lambda pair: (
-            is_legal(pair, pair.target) and (not grammar or grammar.accepts(pair.target_tokens))
+            is_legal(pair, pair.target)
+            and (not grammar or grammar.accepts(pair.target_tokens))
         )
 
     @cached_property
@@ -151,7 +166,9 @@ class RecipeData:
 
         @cache
         def grammar(database: str) -> TargetGrammar:
-            return TargetGrammar.parse(sql_target_grammar(self.schemas[database], constants))
+            return TargetGrammar.parse(
+                sql_target_grammar(self.schemas[database], constants)
+            )
 
         return lambda source: grammar(database_of(source))
 
@@ -161,7 +178,9 @@ class RecipeData:
         """
         if not self.schemas:
             return lambda example, target: True
-        grammar = self.schema_grammars(SqlConstants.of(example.target for example in self.train))
+        grammar = self.schema_grammars(
+            SqlConstants.of(example.target for example in self.train)
+        )
         return lambda example, target: grammar(example.source).accepts(target.split())
 
     def schema_check(self) -> Callable[[Answer], bool]:
@@ -173,7 +192,10 @@ class RecipeData:
         """
         if not self.schemas:
             return lambda answer: True
-        grammar, sql_problem = self.schema_grammars(), load_extension("nqg.sql.names:sql_problem")
+        grammar, sql_problem = (
+            self.schema_grammars(),
+            load_extension("nqg.sql.names:sql_problem"),
+        )
 
         def is_fitting(answer: Answer) -> bool:
             query = answer.target or ""
@@ -181,7 +203,9 @@ class RecipeData:
                 is_accepted = grammar(answer.source).accepts(sql_tokens(query))
             except FormatError:  # A string that is never closed.
                 return False
-            return is_accepted and not sql_problem(query, self.schemas[database_of(answer.source)])
+            return is_accepted and not sql_problem(
+                query, self.schemas[database_of(answer.source)]
+            )
 
         return is_fitting
 
@@ -212,7 +236,9 @@ def _divided_files(data: Path, split_file: Path) -> tuple[Sequence[Example], Spl
     else:
         train_size = len(examples)
         examples = [*examples, *required_examples(split_file)]
-        split = Split(train=tuple(range(train_size)), test=tuple(range(train_size, len(examples))))
+        split = Split(
+            train=tuple(range(train_size)), test=tuple(range(train_size, len(examples)))
+        )
     text = fit_text(split.parts(examples).train, TextSettings(slots="given"))
     return tokenized(examples, text), split
 
@@ -266,7 +292,10 @@ def run_inferred(task: SystemTask) -> RunResult:
     data = task.data
     grammar = inferred_grammar(data.for_grammar(data.train))
     result = run_parser(task, grammar, typed=True)
-    accepted = [grammar.accepts(example.target_tokens) for example in data.for_grammar(data.test)]
+    accepted = [
+        grammar.accepts(example.target_tokens)
+        for example in data.for_grammar(data.test)
+    ]
     result.figures["types"] = float(len(grammar.categories))
     result.figures["accepted"] = sum(accepted) / len(accepted)
     return result
@@ -276,7 +305,9 @@ def inferred_grammar(examples: Iterable[Example]) -> TargetGrammar:
     return infer_target_grammar(example.target_tokens for example in examples)
 
 
-def run_parser(task: SystemTask, target_grammar: TargetGrammar | None, *, typed: bool) -> RunResult:
+def run_parser(
+    task: SystemTask, target_grammar: TargetGrammar | None, *, typed: bool
+) -> RunResult:
     """The stages of `nqg.train` for a parser, with the recipe's settings, and its answers."""
     data, recipe = task.data, task.data.recipe
     settings = training_settings(recipe, task.weights, task.seed)
@@ -295,7 +326,9 @@ def run_parser(task: SystemTask, target_grammar: TargetGrammar | None, *, typed:
     with task.timed("parsing"):
         answers = nqg_answers(data, parser, test, DecodeOptions(exact=True))
     if target_grammar and not typed:
-        others[BEST_LEGAL] = nqg_answers(data, parser, test, DecodeOptions(typed=True, exact=True))
+        others[BEST_LEGAL] = nqg_answers(
+            data, parser, test, DecodeOptions(typed=True, exact=True)
+        )
     figures = {"rules": float(len(grammar)), "train_examples": float(len(train))}
     written = asdict(settings) | {"induction": dict(recipe.induction)}
     return RunResult(answers, figures, written, task.seconds, others)
@@ -314,10 +347,14 @@ def grammar_task(
     else:
         settings = chosen_settings(train, types)
     rules = settings.changed(**recipe.induction)
-    return ParserTask(train, (), rules, ModelSettings(), TrainingSettings(), rule_types=types)
+    return ParserTask(
+        train, (), rules, ModelSettings(), TrainingSettings(), rule_types=types
+    )
 
 
-def induced(recipe: Recipe, train: Sequence[Example], types: TargetGrammar | None) -> Grammar:
+def induced(
+    recipe: Recipe, train: Sequence[Example], types: TargetGrammar | None
+) -> Grammar:
     grammar, _ = learn_grammar(grammar_task(recipe, train, types), Run())
     return grammar
 
@@ -374,7 +411,9 @@ def run_augmented(task: SystemTask) -> RunResult:
     return result
 
 
-def drawn_samples(task: SystemTask, settings: AugmentationSettings, **more: Any) -> Augmentation:
+def drawn_samples(
+    task: SystemTask, settings: AugmentationSettings, **more: Any
+) -> Augmentation:
     data = task.data
     train = data.for_grammar(data.train)
     with task.timed("induction and sampling"):
@@ -396,7 +435,11 @@ def taught(
     """The answers of a model that learns from training examples and what the augmentation adds."""
     settings = fine_tuning_settings(task, name)
     with task.timed(stage):
-        teach(augmentation, SecondReader(Seq2seqSettings(model=task.weights), settings), task.run)
+        teach(
+            augmentation,
+            SecondReader(Seq2seqSettings(model=task.weights), settings),
+            task.run,
+        )
     mixture = task.data.among(augmentation.added, augmentation.settings.real_share)
     result = fine_tuned(task, mixture, settings, has_kinds=has_kinds)
     result.settings.update(asdict(augmentation.settings))
@@ -428,7 +471,9 @@ def run_taught(task: SystemTask) -> RunResult:
     earlier: dict[str, tuple[Answer, ...]] = {}
 
     def after_round(number: int, forward: Seq2seq) -> None:
-        free = tuple(forward.answers(example.source for example in data.for_seq2seq(data.test)))
+        free = tuple(
+            forward.answers(example.source for example in data.for_seq2seq(data.test))
+        )
         earlier[f"round_{number}"] = kinds_answers(data, forward, free)
 
     hooks: dict[str, Any] = {"after_round": after_round}
@@ -444,7 +489,9 @@ def run_taught(task: SystemTask) -> RunResult:
     return replace(result, answers=others.pop(WITH_KINDS), others=others)
 
 
-def legal_answers(data: RecipeData, seq2seq: Seq2seq, free: Sequence[Answer]) -> tuple[Answer, ...]:
+def legal_answers(
+    data: RecipeData, seq2seq: Seq2seq, free: Sequence[Answer]
+) -> tuple[Answer, ...]:
     """What a model answers under the target grammar or, where questions are about databases, under
     their schemas.
 
@@ -456,12 +503,16 @@ def legal_answers(data: RecipeData, seq2seq: Seq2seq, free: Sequence[Answer]) ->
     is_fitting = data.schema_check()
     unfit = {answer.source: answer for answer in free if not is_fitting(answer)}
     corrected = {}
-    for answer, candidates in zip(unfit.values(), seq2seq.candidates(list(unfit), CANDIDATES)):
+    for answer, candidates in zip(
+        unfit.values(), seq2seq.candidates(list(unfit), CANDIDATES)
+    ):
         corrected[answer.source] = next(filter(is_fitting, candidates), answer)
     return tuple(corrected.get(answer.source, answer) for answer in free)
 
 
-def kinds_answers(data: RecipeData, seq2seq: Seq2seq, free: Sequence[Answer]) -> tuple[Answer, ...]:
+def kinds_answers(
+    data: RecipeData, seq2seq: Seq2seq, free: Sequence[Answer]
+) -> tuple[Answer, ...]:
     """What it answers under a target grammar in which entities, if there are any, stand only where
     their kinds may.
     """
@@ -476,11 +527,15 @@ def kinds_answers(data: RecipeData, seq2seq: Seq2seq, free: Sequence[Answer]) ->
     answers: dict[int, Answer] = {}
     for kinds, numbers in groups.items():
         system = LegalSeq2seq(seq2seq, with_kinds(grammar, kinds), vocabulary)
-        answers.update(zip(numbers, system.corrected(free[number] for number in numbers)))
+        answers.update(
+            zip(numbers, system.corrected(free[number] for number in numbers))
+        )
     return tuple(answers[number] for number in range(len(free)))
 
 
-def with_kinds(grammar: TargetGrammar, kinds: Sequence[Collection[EntityKind]]) -> TargetGrammar:
+def with_kinds(
+    grammar: TargetGrammar, kinds: Sequence[Collection[EntityKind]]
+) -> TargetGrammar:
     """FunQL's grammar with each placeholder only where things that it may be stand; of no kinds,
     anywhere.
     """
@@ -488,7 +543,11 @@ def with_kinds(grammar: TargetGrammar, kinds: Sequence[Collection[EntityKind]]) 
     replaced = {*entities, PLACEHOLDER}
     productions = [each for each in grammar.productions if each.left not in replaced]
     for category, kind in entities.items():
-        names = [f"m{at}" for at, possible in enumerate(kinds) if not possible or kind in possible]
+        names = [
+            f"m{at}"
+            for at, possible in enumerate(kinds)
+            if not possible or kind in possible
+        ]
         productions += [Production(category, (name,)) for name in names or [NOBODY]]
     bound = TargetGrammar(tuple(productions))
     return restricted(bound, bound.terminals - {NOBODY})
@@ -553,7 +612,9 @@ def error_figures(data: RecipeData, answers: Sequence[Answer]) -> dict[str, floa
     """How many answers of a system without a grammar are wrong, and for what share of them each of
     `ERRORS` holds.
     """
-    findings = breakdown(data.test, answers, train=data.train, judge=data.judge).findings
+    findings = breakdown(
+        data.test, answers, train=data.train, judge=data.judge
+    ).findings
     figures = {"errors": float(len(findings))}
     for cause in ERRORS:
         holds = [cause in finding.causes for finding in findings]
@@ -563,18 +624,26 @@ def error_figures(data: RecipeData, answers: Sequence[Answer]) -> dict[str, floa
 
 def training_settings(recipe: Recipe, weights: str, seed: int) -> TrainingSettings:
     """Those of the recipe, else the paper's: all steps, however little is left to learn."""
-    settings = recipe.nqg.settings(TrainingSettings, weights, seed, f"[nqg] of {recipe.name}")
-    return replace(settings, batch_size=settings.batch_size or PAPERS_BATCH, learned=0.0)
+    settings = recipe.nqg.settings(
+        TrainingSettings, weights, seed, f"[nqg] of {recipe.name}"
+    )
+    return replace(
+        settings, batch_size=settings.batch_size or PAPERS_BATCH, learned=0.0
+    )
 
 
 def fine_tuning_settings(task: SystemTask, name: str) -> FineTuningSettings:
     """The settings that the recipe's table `name` has for a fine-tuning from the weights."""
     recipe = task.data.recipe
     plan: SystemPlan = getattr(recipe, name)
-    return plan.settings(FineTuningSettings, task.weights, task.seed, f"[{name}] of {recipe.name}")
+    return plan.settings(
+        FineTuningSettings, task.weights, task.seed, f"[{name}] of {recipe.name}"
+    )
 
 
-def write_answers(path: Path, examples: Sequence[Example], answers: Iterable[Answer]) -> None:
+def write_answers(
+    path: Path, examples: Sequence[Example], answers: Iterable[Answer]
+) -> None:
     """Write answers as lines of JSON, each with its sentence and the right program."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = []

@@ -16,8 +16,18 @@ MCD = ("scan-mcd1", "scan-mcd2", "scan-mcd3")
 # What the paper reports: the mean of the three.
 MEAN_OF_MCD = "scan-mcd"
 SCAN = ("scan-jump", "scan-turn-left", "scan-length", MEAN_OF_MCD)
-GEOQUERY = ("geoquery-standard", "geoquery-template", "geoquery-length", "geoquery-tmcd")
-SPIDER = ("spider-ssp-random", "spider-ssp-template", "spider-ssp-length", "spider-ssp-tmcd")
+GEOQUERY = (
+    "geoquery-standard",
+    "geoquery-template",
+    "geoquery-length",
+    "geoquery-tmcd",
+)
+SPIDER = (
+    "spider-ssp-random",
+    "spider-ssp-template",
+    "spider-ssp-length",
+    "spider-ssp-tmcd",
+)
 XSP = ("spider-xsp",)
 UNREPORTED = ("scan-around-right", "cogs-gen")
 SPLITS = ("geoquery-standard", "geoquery-random", *GEOQUERY[1:], *SPIDER)
@@ -39,7 +49,9 @@ class ResultTable:
 
     @property
     def heading(self) -> str:
-        return self.title if self.number is None else f"Table {self.number}: {self.title}"
+        return (
+            self.title if self.number is None else f"Table {self.number}: {self.title}"
+        )
 
 
 def tables(results: Results) -> list[ResultTable]:
@@ -49,7 +61,12 @@ def tables(results: Results) -> list[ResultTable]:
         accuracies(joined, 2, "Accuracy on SCAN and GeoQuery", (*SCAN, *GEOQUERY)),
         accuracies(results, 3, "Accuracy (exact set match) on Spider-SSP", SPIDER),
         accuracies(results, 4, "Accuracy (exact set match) on Spider-XSP", XSP),
-        accuracies(results, None, "Accuracy on splits that the paper does not report", UNREPORTED),
+        accuracies(
+            results,
+            None,
+            "Accuracy on splits that the paper does not report",
+            UNREPORTED,
+        ),
         coverage_and_precision(joined),
         best_legal(results),
         types(results),
@@ -60,7 +77,9 @@ def tables(results: Results) -> list[ResultTable]:
         single_runs(results),
         runs(results),
     ]
-    return [table for table in of_paper if any(not is_papers(row) for row in table.rows)]
+    return [
+        table for table in of_paper if any(not is_papers(row) for row in table.rows)
+    ]
 
 
 def is_papers(row: Row) -> bool:
@@ -74,7 +93,9 @@ def with_means_of_mcd(results: Results) -> Results:
     groups: dict[Cell, list[Record]] = {}
     for record in results.records:
         if record.cell.recipe in MCD:
-            groups.setdefault(replace(record.cell, recipe=MEAN_OF_MCD), []).append(record)
+            groups.setdefault(replace(record.cell, recipe=MEAN_OF_MCD), []).append(
+                record
+            )
     means = []
     for cell, group in groups.items():
         if len(group) < len(MCD):
@@ -114,7 +135,11 @@ def of_recipes(
 
 
 def our_rows(
-    results: Results, recipes: Sequence[Recipe], name: str, series: Iterable[Series], suffix: str
+    results: Results,
+    recipes: Sequence[Recipe],
+    name: str,
+    series: Iterable[Series],
+    suffix: str,
 ) -> list[Row]:
     """A row for each series: its title with a suffix, and a figure for each recipe."""
     rows = []
@@ -139,9 +164,15 @@ def accuracies(
     free = [each for each in series if each.system != "taught"]
     rows = our_rows(results, recipes, "accuracy", series, "")
     rows += our_rows(results, recipes, f"{LEGAL}_accuracy", free, ", legal decoding")
-    rows += our_rows(results, recipes, "train_accuracy", series, " on training examples")
-    for system in dict.fromkeys(system for recipe in recipes for system in recipe.paper.accuracy):
-        rows.append(paper_row(system, [recipe.paper.accuracy.get(system) for recipe in recipes]))
+    rows += our_rows(
+        results, recipes, "train_accuracy", series, " on training examples"
+    )
+    for system in dict.fromkeys(
+        system for recipe in recipes for system in recipe.paper.accuracy
+    ):
+        rows.append(
+            paper_row(system, [recipe.paper.accuracy.get(system) for recipe in recipes])
+        )
     notes = stand_ins(results, recipes, "nqg", "seq2seq")
     return of_recipes(number, title, recipes, rows, *notes, first="system")
 
@@ -224,7 +255,9 @@ def splits(results: Results) -> ResultTable:
             _number(paper.split.get("divergence"), 2),
         )
         papers = _number(paper.accuracy.get("T5-Base"))
-        ours = [series for series in results.series([name]) if series.system == "seq2seq"]
+        ours = [
+            series for series in results.series([name]) if series.system == "seq2seq"
+        ]
         for series in ours:
             accuracy = _share(results.figure(name, series, "accuracy"))
             rows.append((*split, series.weights, accuracy, papers))
@@ -284,7 +317,13 @@ def grammar_sizes(results: Results) -> ResultTable:
                 counts = f"{examples.mean:,.0f}", f"{rules.mean:,.0f}"
                 paper = _number(recipe.paper.nqg.get("rules"), 0)
                 rows.append((recipe.title, *counts, ratio, paper))
-    columns = ("dataset", "examples", "induced rules", "examples per rule", "paper: rules")
+    columns = (
+        "dataset",
+        "examples",
+        "induced rules",
+        "examples per rule",
+        "paper: rules",
+    )
     return ResultTable(8, "Sizes of induced grammars", columns, tuple(rows))
 
 
@@ -294,7 +333,9 @@ def deviations(results: Results) -> ResultTable:
     for series in results.series(GEOQUERY):
         for name in NQG_MEASURES if series.system in GRAMMARS else ("accuracy",):
             figures = [results.figure(recipe.name, series, name) for recipe in recipes]
-            shares = [_percent(figure.deviation if figure else None) for figure in figures]
+            shares = [
+                _percent(figure.deviation if figure else None) for figure in figures
+            ]
             rows.append((f"{series.title} {name}", *shares))
     for name, title in (
         ("NQG-T5-Base", "NQG-T5-Base accuracy"),
@@ -302,7 +343,9 @@ def deviations(results: Results) -> ResultTable:
         ("coverage", "NQG coverage"),
         ("precision", "NQG precision"),
     ):
-        rows.append(paper_row(title, [recipe.paper.deviation.get(name) for recipe in recipes]))
+        rows.append(
+            paper_row(title, [recipe.paper.deviation.get(name) for recipe in recipes])
+        )
     return of_recipes(9, "Standard deviation over seeds for GeoQuery", recipes, rows)
 
 
@@ -327,10 +370,20 @@ def runs(results: Results) -> ResultTable:
             ]
             machines = ", ".join(sorted({record.hardware for record in records}))
             # A plus sign marks a commit with changes.
-            commits = {record.commit[:12] + "+" * record.commit.endswith("+") for record in records}
+            commits = {
+                record.commit[:12] + "+" * record.commit.endswith("+")
+                for record in records
+            }
             size, time = str(len(records)), f"{seconds:,.0f}"
             rows.append(
-                (f"`{command}`", size, *figures, machines, time, ", ".join(sorted(commits)))
+                (
+                    f"`{command}`",
+                    size,
+                    *figures,
+                    machines,
+                    time,
+                    ", ".join(sorted(commits)),
+                )
             )
     accuracies = ("accuracy", "same answers", "on training examples")
     origin = ("hardware", "seconds a seed", "commit")
@@ -365,7 +418,9 @@ def markdown(tables: Iterable[ResultTable]) -> str:
     for table in tables:
         lines += [f"## {table.heading}", ""]
         for number, row in enumerate((table.header, *table.rows)):
-            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |")
+            lines.append(
+                "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+            )
             if number == 0:
                 lines.append("|---|" + "--:|" * (len(row) - 1))
         lines.append("")

@@ -63,7 +63,9 @@ def held_out_trials(
     # Divide the examples.
     seed, count = task.training.seed, settings.folds
     population = range(len(task.examples))
-    numbers = random.Random(seed).sample(population, min(len(population), MOST_EXAMPLES))
+    numbers = random.Random(seed).sample(
+        population, min(len(population), MOST_EXAMPLES)
+    )
     examples = [task.examples[number] for number in sorted(numbers)]
     has_free_text = bool(task.text.slots.free_text)
     if has_free_text and count is None:
@@ -90,7 +92,12 @@ def held_out_trials(
     warm_up = task.training.warm_up_steps(task.model.encoder)
     training = _shortened(replace(task.training, steps=steps, warm_up=warm_up), share)
     task = replace(
-        task, examples=examples, dev=(), training=training, rules=rules, earlier_rules=()
+        task,
+        examples=examples,
+        dev=(),
+        training=training,
+        rules=rules,
+        earlier_rules=(),
     )
     if reader:
         reader = replace(reader, training=_shortened(reader.training, share))
@@ -99,7 +106,9 @@ def held_out_trials(
 
     # Try each fold, unless an interrupted run has done so with the same input.
     grammars = f"{task.rules}{task.manual_rules}{task.target_grammar}"
-    fingerprint = sha256(f"{examples}{task.model}{training}{grammars}{settings}{reader}")
+    fingerprint = sha256(
+        f"{examples}{task.model}{training}{grammars}{settings}{reader}"
+    )
     everything: list[GateTrial] = []
     for number, split in enumerate(splits, start=1):
         name, fold_run = f"fold-{number}.json", run.for_fold(number, len(splits))
@@ -135,4 +144,6 @@ def fold_trials(
 
 def _shortened(settings: Shortened, share: float) -> Shortened:
     steps = max(1, round(share * settings.steps))
-    return replace(settings, steps=steps, warm_up=round(share * (settings.warm_up or 0)))
+    return replace(
+        settings, steps=steps, warm_up=round(share * (settings.warm_up or 0))
+    )

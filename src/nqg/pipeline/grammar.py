@@ -113,7 +113,9 @@ def search_grammar(
     # The length of the result is that of all examples, also where a sample was searched.
     grammar = induction.grammar
     length = description_length(grammar, examples, settings)
-    return InducedGrammar(grammar, length, config, steps, time.monotonic() - started, is_finished)
+    return InducedGrammar(
+        grammar, length, config, steps, time.monotonic() - started, is_finished
+    )
 
 
 def choose_settings(
@@ -146,14 +148,50 @@ def choose_settings(
     return best, spent > budget
 
 
-def learn_grammar(task: ParserTask, run: Run) -> tuple[Grammar, InductionSettings | None]:
+@dataclass(frozen=True)
+class GrammarRecord:
+    """The result of the stage, for a training that continues this one."""
+
+    rules: str
+    max_non_terminals: int
+    settings: InductionSettings
+
+
+def learn_grammar(
+    task: ParserTask, run: Run
+) -> tuple[Grammar, InductionSettings | None]:
     """The grammar of a task, and the settings that it was found with, unless it was given."""
     if isinstance(task.rules, Grammar):
         return task.rules, None
     examples, seeds, types = task.searched()
 
+    # An interrupted training may have finished this stage.
+    beginning = RunConfig.of(
+        "grammar",
+        examples,
+        rules=list(map(str, [task.rules, *task.manual_rules, *seeds])),
+        target_grammar=str(types),
+    )
+    record = run.recorded("grammar.json", GrammarRecord, beginning.fingerprint)
+    if record is None:
+        record = _search(task, task.rules, examples, seeds, types, run)
+        run.record("grammar.json", record, beginning.fingerprint)
+    grammar = Grammar.parse(record.rules, record.max_non_terminals)
+    if task.values:
+        rules_with_slots = relexicalize_rules(grammar, task.text.slots.free_text)
+        grammar = Grammar.of(rules_with_slots, MOST_NON_TERMINALS)
+    return grammar, record.settings
+
+
+def _search(
+    task: ParserTask,
+    settings: InductionSettings | None,
+    examples: Sequence[Example],
+    seeds: list[Rule],
+    types: TargetGrammar | None,
+    run: Run,
+) -> GrammarRecord:
     # Choose the settings.
-    settings = task.rules
     if settings is None:
         settings = InductionSettings.for_slots()
         if not task.values:
@@ -169,7 +207,9 @@ def learn_grammar(task: ParserTask, run: Run) -> tuple[Grammar, InductionSetting
         settings = settings.changed(max_non_terminals=arity, frame=False, shortest=None)
 
     # Search.
-    manual = [rule for rule in task.manual_rules if rule.arity <= settings.max_non_terminals]
+    manual = [
+        rule for rule in task.manual_rules if rule.arity <= settings.max_non_terminals
+    ]
     grammar = search_grammar(examples, settings, manual + seeds, types, run=run).grammar
     # Folds are silent; the training itself tells what was induced.
     if not run.label:
@@ -178,7 +218,4 @@ def learn_grammar(task: ParserTask, run: Run) -> tuple[Grammar, InductionSetting
         distinct = len(distinct_pairs(examples))
         if task.values is None and len(grammar) >= distinct >= FEWEST_TO_COMPRESS:
             run.warn(NOTHING_SHARED)
-    if task.values:
-        rules_with_slots = relexicalize_rules(grammar, task.text.slots.free_text)
-        grammar = Grammar.of(rules_with_slots, MOST_NON_TERMINALS)
-    return grammar, chosen
+    return GrammarRecord(str(grammar), grammar.max_non_terminals, chosen)

@@ -55,7 +55,11 @@ def fit_parser(
     trained = train_parser(task, grammar, Run(device=device))
     records = [step.to_dict() for step in trained.trainer.records]
     return Parser(
-        replace(trained.model, provenance=Provenance.of(examples, training, records), text=text)
+        replace(
+            trained.model,
+            provenance=Provenance.of(examples, training, records),
+            text=text,
+        )
     )
 
 
@@ -101,12 +105,16 @@ def _train(training: ParserTraining, run: Run) -> None:
         if state.exists():
             restore(state, trainer)
             run.note(f"{state}: continuing after step {trainer.made:,}")
-        steps = saved_steps(trainer, state, run.settings.save_every or PARSER_SAVE_EVERY)
+        steps = saved_steps(
+            trainer, state, run.settings.save_every or PARSER_SAVE_EVERY
+        )
     # Report the speed of this run, not of the run before it.
     first, started, dev = trainer.made, time.monotonic(), ""
     batch_size = settings.batch(len(training.data))
     for step in steps:
-        speed = (step.number - first) * batch_size / max(time.monotonic() - started, 1e-9)
+        speed = (
+            (step.number - first) * batch_size / max(time.monotonic() - started, 1e-9)
+        )
         if step.dev:
             dev = f" · dev {step.dev.exact_match:.1%}"
         what = f"training · loss {step.loss:.4f}{dev} · {speed:,.0f} examples/s"

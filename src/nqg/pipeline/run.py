@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from nqg.files import read_json, write_text
 from nqg.model_folder import exclusive
-from nqg.pipeline.events import Level, Listener, Notice, Stage, StageStarted, WorkDone, ignore
+from nqg.pipeline.events import (
+    Level,
+    Listener,
+    Notice,
+    Stage,
+    StageStarted,
+    WorkDone,
+    ignore,
+)
 from nqg.pipeline.settings import RunSettings
 from nqg.settings_reader import read_dataclass, read_value
 from nqg.training.processes import Processes
@@ -70,7 +78,11 @@ class Run:
         return self.folder / name
 
     def remove_empty_folder(self) -> None:
-        if self.folder is None or not self.folder.is_dir() or not self.processes.is_main:
+        if (
+            self.folder is None
+            or not self.folder.is_dir()
+            or not self.processes.is_main
+        ):
             return
         # A folder with records is kept: the training can continue.
         if not any(self.folder.iterdir()):
@@ -81,7 +93,9 @@ class Run:
         folder = self.folder and self.folder / f"fold-{number}"
         return replace(self, folder=folder, label=f"fold {number} of {count} · ")
 
-    def recorded(self, name: str, kind: type[Result], fingerprint: str) -> Result | None:
+    def recorded(
+        self, name: str, kind: type[Result], fingerprint: str
+    ) -> Result | None:
         """What an interrupted training has written as `name` for the same input, if anything."""
         path = self.path(name)
         if path is None or not path.exists():

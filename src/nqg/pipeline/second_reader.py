@@ -17,7 +17,11 @@ from nqg.pipeline.run import Run
 from nqg.pipeline.settings import TrainSettings
 from nqg.pipeline.task import ParserTask
 from nqg.preprocessing.training_text import TrainingText
-from nqg.seq2seq.settings import AugmentationSettings, FineTuningSettings, Seq2seqSettings
+from nqg.seq2seq.settings import (
+    AugmentationSettings,
+    FineTuningSettings,
+    Seq2seqSettings,
+)
 from nqg.slots.target_grammars import open_slot_categories
 
 if TYPE_CHECKING:
@@ -75,7 +79,9 @@ def train_seq2seq(
             # Rules that read slots have no words to teach.
             fixed = tuple(rule for rule in grammar if not _reads_slot(rule))
             grammar = replace(grammar, rules=fixed, slots=None)
-        augmentation = Augmentation(grammar, examples, reader.augmentation, training.seed)
+        augmentation = Augmentation(
+            grammar, examples, reader.augmentation, training.seed
+        )
         teach(augmentation, reader, run)
         if not run.label:
             added = f"{len(augmentation.added):,} pairs that the grammar knows"
@@ -85,7 +91,9 @@ def train_seq2seq(
         # A small model needs small batches of few examples, and ends early.
         batch_size = fitting_batch(len(examples), training.batch_size)
         training = replace(training, batch_size=batch_size, learned=LEARNED_LOSS)
-    fine_tuning = FineTuning(examples, reader.settings, training, dev=dev, device=run.device)
+    fine_tuning = FineTuning(
+        examples, reader.settings, training, dev=dev, device=run.device
+    )
     # Long sentences are truncated, and the user should know.
     if fine_tuning.truncation.first is not None:
         run.note(str(fine_tuning.truncation))
@@ -107,11 +115,15 @@ def teach(augmentation: Augmentation, reader: SecondReader, run: Run) -> None:
         run.progress("teaching", done, total)
 
 
-def trained_fallback(reader: SecondReader, task: ParserTask, grammar: Grammar, run: Run) -> System:
+def trained_fallback(
+    reader: SecondReader, task: ParserTask, grammar: Grammar, run: Run
+) -> System:
     """A fallback for the tokenised sentences of a task; it writes only legal programs."""
     from nqg.seq2seq.legal_decoding import LegalSeq2seq  # which loads transformers
 
-    seq2seq = train_seq2seq(reader, task.as_written(task.examples), run, grammar=grammar).seq2seq
+    seq2seq = train_seq2seq(
+        reader, task.as_written(task.examples), run, grammar=grammar
+    ).seq2seq
     system: System = seq2seq
     # The fallback of a typed model cannot write illegal programs.
     if task.target_grammar is not None:

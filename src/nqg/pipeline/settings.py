@@ -12,7 +12,11 @@ from nqg.evaluation.calibration import LEAST_PRECISION, HeldOut
 from nqg.induction.settings import InductionSettings
 from nqg.model.settings import ModelSettings, TrainingSettings
 from nqg.preprocessing.preprocessor import TextSettings
-from nqg.seq2seq.settings import AugmentationSettings, FineTuningSettings, Seq2seqSettings
+from nqg.seq2seq.settings import (
+    AugmentationSettings,
+    FineTuningSettings,
+    Seq2seqSettings,
+)
 from nqg.settings_reader import read_dataclass, read_toml
 
 if TYPE_CHECKING:
@@ -54,13 +58,17 @@ class ConfidenceSettings:
     def __post_init__(self) -> None:
         check_at_least(0, self, "folds")
         if self.folds == 1:
-            raise SettingsError("folds is 1; expected 2 or more, or 0 for no confidence")
+            raise SettingsError(
+                "folds is 1; expected 2 or more, or 0 for no confidence"
+            )
         if self.gate and self.folds == 0:
             raise SettingsError(
                 "folds is 0; a gate needs 2 or more, on which its threshold is learned"
             )
         if not 0 <= self.min_precision <= 1:
-            raise SettingsError(f"min_precision is {self.min_precision}; expected 0 to 1")
+            raise SettingsError(
+                f"min_precision is {self.min_precision}; expected 0 to 1"
+            )
 
 
 @dataclass(frozen=True)
@@ -109,7 +117,9 @@ class TrainSettings:
         if self.augmentation:
             raise SettingsError("samples teach a fallback; name one as 'seq2seq'")
         if self.model is None:
-            raise SettingsError("neither 'model' nor 'seq2seq' is set; expected at least one")
+            raise SettingsError(
+                "neither 'model' nor 'seq2seq' is set; expected at least one"
+            )
 
     @classmethod
     def read(cls, path: Path | str) -> TrainSettings:
@@ -119,7 +129,9 @@ class TrainSettings:
         A table [seq2seq], even an empty one, asks for a fallback.
         """
         file = Path(path)
-        return replace(read_dataclass(cls, read_toml(file), "the settings", file), file=file)
+        return replace(
+            read_dataclass(cls, read_toml(file), "the settings", file), file=file
+        )
 
     def with_seq2seq(self, model: str) -> TrainSettings:
         """The same settings with a fallback: weights from Hugging Face, a folder, or "embedded"."""
@@ -132,14 +144,20 @@ class TrainSettings:
         for table in fields(self):
             value = getattr(self, table.name)
             is_unused = self.seq2seq is None and table.name in SECOND_READER_TABLES
-            if table.name not in ("slots", "file") and value is not None and not is_unused:
+            if (
+                table.name not in ("slots", "file")
+                and value is not None
+                and not is_unused
+            ):
                 yield table.name, value
 
 
 def recorded_settings(model: SavedModel, folder: Path) -> TrainSettings:
     """The settings with which a model was trained, as far as its folder has them."""
     recorded, index = model.provenance, folder / "nqg.json"
-    training = read_dataclass(TrainingSettings, dict(recorded.training), "'training'", index)
+    training = read_dataclass(
+        TrainingSettings, dict(recorded.training), "'training'", index
+    )
     # Older models do not record the settings of induction.
     induction = InductionSettings.automatic()
     if model.text.slots.slots:

@@ -11,7 +11,9 @@ from nqg.data.example import Example
 from nqg.data.example_files import check_example, read_examples
 from nqg.errors import FormatError, NqgError, Place
 
-ExampleSource: TypeAlias = "Path | str | Iterable[Example | tuple[str, str] | Mapping[str, Any]]"
+ExampleSource: TypeAlias = (
+    "Path | str | Iterable[Example | tuple[str, str] | Mapping[str, Any]]"
+)
 # How other people's datasets call the two sides of a pair.
 FIELDS = {
     "source": ("source", "sentence", "input", "question", "utterance", "text"),
@@ -43,7 +45,8 @@ def read_source(source: ExampleSource, name: str = "examples") -> NamedExamples:
     else:
         path = Path(name)
         examples = [
-            _example(row, Place(path, number)) for number, row in enumerate(source, start=1)
+            _example(row, Place(path, number))
+            for number, row in enumerate(source, start=1)
         ]
     if not examples:
         raise FormatError("expected at least one example, found none", path)
@@ -65,7 +68,9 @@ def _example(row: object, place: Place) -> Example:
     ):
         example = Example(row[0], row[1])
     else:
-        expected = "an Example, a pair of strings, or a dictionary with 'source' and 'target'"
+        expected = (
+            "an Example, a pair of strings, or a dictionary with 'source' and 'target'"
+        )
         raise NqgError(f"{place}: expected {expected}, found {row!r:.200}")
     return check_example(example, place)
 

@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 # measured.
 FREE_TEXT_WARM_UP = 100
 # Names of tables and columns are not values that sentences share.
-SQL_INDUCTION = InductionSettings(identity_rules=False, repeated_targets=True, data_weight=0.25)
+SQL_INDUCTION = InductionSettings(
+    identity_rules=False, repeated_targets=True, data_weight=0.25
+)
 
 
 @dataclass(frozen=True)
@@ -107,14 +109,21 @@ class ParserTask:
             return self.examples, list(self.earlier_rules), types
         examples, rules, types = self.values.searched(self.examples, types)
         sources = (example.source_tokens for example in examples)
-        return examples, [*rules, *index_placeholders(self.earlier_rules, sources)], types
+        return (
+            examples,
+            [*rules, *index_placeholders(self.earlier_rules, sources)],
+            types,
+        )
 
     def as_written(self, examples: Sequence[Example]) -> Sequence[Example]:
         """The examples for a model that copies words: with slots, in their original casing."""
         if not self.values:
             return examples
         sources = self.values.as_written(example.source for example in examples)
-        return [replace(example, source=source) for example, source in zip(examples, sources)]
+        return [
+            replace(example, source=source)
+            for example, source in zip(examples, sources)
+        ]
 
 
 def read_text(inputs: TrainingInput, settings: TrainSettings, run: Run) -> PreparedText:
@@ -144,7 +153,9 @@ def read_text(inputs: TrainingInput, settings: TrainSettings, run: Run) -> Prepa
 
     # Tell what was found.
     preprocessor = text.text
-    schemes = f"courtesy = {preprocessor.courtesy}, programs = {preprocessor.programs.scheme}"
+    schemes = (
+        f"courtesy = {preprocessor.courtesy}, programs = {preprocessor.programs.scheme}"
+    )
     run.detail(f"[text] {in_words(preprocessor.sentences)}, {schemes}")
     for slot in preprocessor.slots.slots:
         run.detail(f"[slots] {slot}")
@@ -175,7 +186,9 @@ def _fitted_language(database: str, train: NamedExamples, run: Run) -> ProgramLa
     """How queries over the database are written, as far as the examples show it."""
     schema = load_extension("nqg.sql.schema:read_database")(database)
     queries = [example.target for example in train.examples]
-    language: ProgramLanguage = load_extension("nqg.sql.programs:SqlPrograms").fit(schema, queries)
+    language: ProgramLanguage = load_extension("nqg.sql.programs:SqlPrograms").fit(
+        schema, queries
+    )
     run.detail(f"[sql] {language}")
     return language
 
@@ -248,7 +261,9 @@ def _legal_programs(
         return None, examples
     # A database has its own grammar of queries.
     if text.language and name == AUTOMATIC:
-        numbers = [slot.name for slot in text.preprocessor.slots.slots if slot.kind == "number"]
+        numbers = [
+            slot.name for slot in text.preprocessor.slots.slots if slot.kind == "number"
+        ]
         legal = allow_number_slots(text.language.target_grammar, numbers)
     elif name in (AUTOMATIC, INFERRED):
         return _inferred_types(earlier, text, run), examples
@@ -260,7 +275,9 @@ def _legal_programs(
     )
 
 
-def _inferred_types(earlier: SavedModel | None, text: PreparedText, run: Run) -> TargetGrammar:
+def _inferred_types(
+    earlier: SavedModel | None, text: PreparedText, run: Run
+) -> TargetGrammar:
     """The types of the programs: those of the earlier model, if all programs fit them."""
     if not text.values:
         programs = [example.target_tokens for example in text.examples]
@@ -307,9 +324,15 @@ def _check_fits(model: SavedModel, text: PreparedText, name: str, run: Run) -> N
     examples = text.examples
     if text.values:
         examples = text.values.delexicalize(examples)
-        rules = index_placeholders(rules, (example.source_tokens for example in examples))
-    derived = len(examples) - len(underivable(Grammar.of(rules, MOST_NON_TERMINALS), examples))
-    verdict = f"{name}: its rules derive {derived:,} of {counted(len(examples), 'example')}"
+        rules = index_placeholders(
+            rules, (example.source_tokens for example in examples)
+        )
+    derived = len(examples) - len(
+        underivable(Grammar.of(rules, MOST_NON_TERMINALS), examples)
+    )
+    verdict = (
+        f"{name}: its rules derive {derived:,} of {counted(len(examples), 'example')}"
+    )
     if not derived:
         raise NqgError(f"{verdict}; expected a model of some of these to go on from")
     run.note(verdict)

@@ -34,7 +34,13 @@ from nqg.pipeline.run import Run
 from nqg.pipeline.second_reader import SecondReader, train_seq2seq
 from nqg.pipeline.settings import TrainSettings, recorded_settings
 from nqg.pipeline.sources import ExampleSource, read_source
-from nqg.pipeline.task import ParserTask, PreparedText, TrainingInput, parser_task, read_text
+from nqg.pipeline.task import (
+    ParserTask,
+    PreparedText,
+    TrainingInput,
+    parser_task,
+    read_text,
+)
 from nqg.run_config import DataFingerprint
 from nqg.training.parser_training import ParserTraining
 from nqg.training.processes import Processes
@@ -141,7 +147,9 @@ def _train(
     task = parser_task(inputs, text, settings, run)
     with fitting_threads(task):
         run.stage(Stage.GRAMMAR)
-        grammar, induction = learn_grammar(task, run)
+        # The others read what the main process has recorded.
+        with run.processes.main_first():
+            grammar, induction = learn_grammar(task, run)
         task = replace(task, rules=induction or grammar)
         run.stage(Stage.PARSER)
         training = train_parser(task, grammar, run)
@@ -149,7 +157,9 @@ def _train(
         if reader:
             run.stage(Stage.SEQ2SEQ)
             examples = task.as_written(task.examples)
-            second = train_seq2seq(reader, examples, run, grammar=training.model.grammar).seq2seq
+            second = train_seq2seq(
+                reader, examples, run, grammar=training.model.grammar
+            ).seq2seq
         run.stage(Stage.CONFIDENCE)
         trials: list[GateTrial] = []
         if settings.confidence.folds != 0:
@@ -166,7 +176,9 @@ def _warn_of_fewer_examples(inputs: TrainingInput, run: Run) -> None:
         run.warn(f"{trained}, {fewer}; what only the others show is forgotten")
 
 
-def _train_seq2seq_alone(text: PreparedText, reader: SecondReader, run: Run) -> TokenSystem:
+def _train_seq2seq_alone(
+    text: PreparedText, reader: SecondReader, run: Run
+) -> TokenSystem:
     """A system without a grammar."""
     run.stage(Stage.SEQ2SEQ)
     tuning = train_seq2seq(reader, text.examples, run, dev=text.dev)
@@ -229,7 +241,9 @@ def _assembled(
         targets = [example.target for example in task.dev]
         scores = score([answer.target for answer in answers], targets)
         shares = {name: getattr(scores, name) for name in scores.intervals()}
-        measured = Measurement(DataFingerprint.of(task.dev, inputs.dev.path.name), shares)
+        measured = Measurement(
+            DataFingerprint.of(task.dev, inputs.dev.path.name), shares
+        )
         provenance = replace(provenance, measurements=(measured,))
     # Tell the listener, and put the system together.
     distinct = len(distinct_pairs(task.examples))
@@ -251,7 +265,9 @@ def _assembled(
         dev_scores=scores,
     )
     run.listener(report)
-    model = replace(model, text=task.text, language=task.language, provenance=provenance)
+    model = replace(
+        model, text=task.text, language=task.language, provenance=provenance
+    )
     if task.values:
         # In training, slots know the values of the training examples; from now on they find them.
         model = replace(model, grammar=replace(model.grammar, slots=task.text.slots))

@@ -1,4 +1,5 @@
-"""What happens to text before and after parsing: one description for training, parsing, evaluation and the web.
+"""What happens to text before and after parsing: one description for training, parsing, evaluation
+and the web.
 
     raw sentence → tokens → parser → tokens of a program → raw program
 
@@ -21,7 +22,13 @@ from nqg.settings_reader import read_dataclass
 from nqg.slots.delexicalize import DelexicalizedPair, delexicalize_pairs
 from nqg.slots.matcher import Mention, SlotMatcher
 from nqg.text.programs import ProgramTokenizer
-from nqg.text.sentences import AS_IS, SentenceTokenizer, Token, TokenizedSentence, strip_politeness
+from nqg.text.sentences import (
+    AS_IS,
+    SentenceTokenizer,
+    Token,
+    TokenizedSentence,
+    strip_politeness,
+)
 
 FILE = "text.json"  # in a model folder
 
@@ -45,7 +52,9 @@ class TextSettings:
         for name, hint in get_type_hints(type(self)).items():
             value, options = getattr(self, name), get_args(hint)
             if options and value not in options:
-                raise SettingsError(f"{name} is '{value}'; expected {', '.join(options)}")
+                raise SettingsError(
+                    f"{name} is '{value}'; expected {', '.join(options)}"
+                )
         _ = self.day
 
     @property
@@ -61,7 +70,9 @@ BarePair = tuple[TokenizedSentence, tuple[str, ...]]
 
 
 class TokenizedPair(NamedTuple):
-    """A training pair as tokens, the mentions of values, and the pair with placeholders for them."""
+    """A training pair as tokens, the mentions of values, and the pair with
+    placeholders for them.
+    """
 
     sentence: TokenizedSentence
     program: tuple[str, ...]
@@ -94,10 +105,11 @@ class Preprocessor:
         slots: Mapping[str, Any] | None = None,
         place: Path | None = None,
     ) -> Preprocessor:
-        """What suits pairs of raw sentences and programs; polite frames stay in sentences that need no other change.
+        """What suits pairs of raw sentences and programs; polite frames stay in sentences that need
+        no other change.
 
-        `slots` are those of a settings file at `place`. Raw text has the built-in ones that both sides of the pairs
-        show, too, and free text where programs quote words of sentences.
+        `slots` are those of a settings file at `place`. Raw text has the built-in ones that both
+        sides of the pairs show, too, and free text where programs quote words of sentences.
         """
         # Parsing does not need this module.
         from nqg.preprocessing.training_text import fit_text
@@ -126,8 +138,12 @@ class Preprocessor:
         tokens = self.stripped(self.sentences.tokens(sentence), target)
         return TokenizedSentence(sentence, tokens), target
 
-    def stripped(self, tokens: tuple[Token, ...], target: Sequence[str]) -> tuple[Token, ...]:
-        """The tokens of a training sentence without polite frames, unless the program has words of these."""
+    def stripped(
+        self, tokens: tuple[Token, ...], target: Sequence[str]
+    ) -> tuple[Token, ...]:
+        """The tokens of a training sentence without polite frames, unless the program has
+        words of these.
+        """
         if self.courtesy == "keep":
             return tokens
         bare = strip_politeness(tokens)
@@ -137,12 +153,16 @@ class Preprocessor:
         return tokens
 
     def training_pair(self, sentence: str, program: str) -> tuple[str, str]:
-        """A raw pair as the grammar and the model learn from it: tokens with single spaces between them."""
+        """A raw pair as the grammar and the model learn from it: tokens with single spaces
+        between them.
+        """
         tokens, target = self.training_sentence(sentence, program)
         return " ".join(tokens.words), " ".join(target)
 
     def tokenized(self, sentence: str) -> list[TokenizedSentence]:
-        """The ways to read a sentence, the first to be tried first: without polite frames and with them."""
+        """The ways to read a sentence, the first to be tried first: without polite frames and
+        with them.
+        """
         tokens = self.sentences.tokens(sentence)
         readings = [TokenizedSentence(sentence, tokens)]
         if not self.is_plain:
@@ -175,7 +195,9 @@ class Preprocessor:
         """What `write` wrote; anything else is refused with the reason."""
         values = read_json(path)
         slots = values.pop("slots", None) if isinstance(values, dict) else None
-        stored = read_dataclass(_StoredText, values, "the text settings", path, complete=True)
+        stored = read_dataclass(
+            _StoredText, values, "the text settings", path, complete=True
+        )
         text = cls(stored.sentences, stored.programs, stored.courtesy)
         if slots is None:
             return text

@@ -1,7 +1,8 @@
-"""Languages whose programs are not just token sequences of the data, such as SQL over the schema of a database.
+"""Languages whose programs are not just token sequences of the data, such as SQL over the schema of
+a database.
 
-The core knows this interface alone. A file in the model folder says which language it is, and how it is written there;
-`PROGRAM_LANGUAGES` names the extension that reads the file.
+The core knows this interface alone. A file in the model folder says which language it is, and how
+it is written there; `PROGRAM_LANGUAGES` names the extension that reads the file.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ class ProgramLanguage(Protocol):
     def column_slots(
         self, database: Path | str, pairs: Iterable[tuple[str, str]]
     ) -> dict[str, dict[str, str]]:
-        """The slots that pairs of a sentence and its program show, as a settings file would name them."""
+        """The slots that pairs of a sentence and its program show, as a settings file would
+        name them.
+        """
         ...
 
     def write(self, path: Path) -> None: ...

@@ -24,7 +24,12 @@ from nqg.slots.matcher import SlotMatcher
 from nqg.slots.slot import read_slots
 from nqg.slots.target_grammars import add_placeholder_productions
 from nqg.text.programs import fit_programs
-from nqg.text.sentences import SentenceTokenizer, Token, TokenizedSentence, fit_and_tokenize
+from nqg.text.sentences import (
+    SentenceTokenizer,
+    Token,
+    TokenizedSentence,
+    fit_and_tokenize,
+)
 from nqg.types.target_grammar import TargetGrammar
 
 
@@ -39,7 +44,9 @@ class TrainingText:
     @classmethod
     def of(cls, examples: Sequence[Example], text: Preprocessor) -> TrainingText:
         """Examples as a text reads them that was fitted before."""
-        pairs = text.tokenized_pairs((example.source, example.target) for example in examples)
+        pairs = text.tokenized_pairs(
+            (example.source, example.target) for example in examples
+        )
         return cls(examples, text, pairs)
 
     @property
@@ -62,7 +69,9 @@ class TrainingText:
         if not self.has_slots:
             return None
         sentences = (pair.sentence for pair in self.pairs)
-        return self.text.slots.with_known(sentences, (pair.mentions for pair in self.pairs))
+        return self.text.slots.with_known(
+            sentences, (pair.mentions for pair in self.pairs)
+        )
 
     def delexicalize(self, examples: Iterable[Example]) -> list[Example]:
         """Some of the tokenised examples with placeholders for values."""
@@ -106,17 +115,26 @@ class TrainingText:
         searched = self.delexicalize(examples)
         pairs = [(example.source_tokens, example.target_tokens) for example in searched]
         if types:
-            types = add_placeholder_productions(types, (program for _, program in pairs))
+            types = add_placeholder_productions(
+                types, (program for _, program in pairs)
+            )
         return searched, slot_seeds(pairs), types
 
     def programs(self, examples: Iterable[Example]) -> list[tuple[str, ...]]:
-        """The programs of tokenised examples with slots for values: types are inferred from them."""
+        """The programs of tokenised examples with slots for values: types are inferred
+        from them.
+        """
         if not self.has_slots:
             return [example.target_tokens for example in examples]
-        return [strip_indices(example.target_tokens) for example in self.delexicalize(examples)]
+        return [
+            strip_indices(example.target_tokens)
+            for example in self.delexicalize(examples)
+        ]
 
 
-def _joined(source: Iterable[str], target: Iterable[str], name: str | None = None) -> Example:
+def _joined(
+    source: Iterable[str], target: Iterable[str], name: str | None = None
+) -> Example:
     return Example(" ".join(source), " ".join(target), name)
 
 
@@ -133,7 +151,9 @@ def fit_training_text(
             chosen[name] = None
     raw = [example.source for example in examples]
     # Programs, then sentences.
-    programs = fit_programs((example.target for example in examples), chosen["programs"])
+    programs = fit_programs(
+        (example.target for example in examples), chosen["programs"]
+    )
     targets = [programs.normalized(example.target) for example in examples]
     scheme = chosen["sentences"]
     if scheme is None and programs.scheme == "code":
@@ -177,7 +197,9 @@ def fit_text(
     slots: Mapping[str, Any] | None = None,
     place: Path | None = None,
 ) -> Preprocessor:
-    """How the text of raw examples becomes tokens, and which values it has; see `Preprocessor.fit`."""
+    """How the text of raw examples becomes tokens, and which values it has; see
+    `Preprocessor.fit`.
+    """
     return fit_training_text(list(examples), settings, slots, place).text
 
 
@@ -210,7 +232,9 @@ def _are_tokenised(
 
 
 class SlotValue(NamedTuple):
-    """A value of a slot: words of a sentence as they were written, and their value in the program."""
+    """A value of a slot: words of a sentence as they were written, and their value in
+    the program.
+    """
 
     words: str
     value: str
@@ -224,7 +248,9 @@ class SlotExamples:
     values: Mapping[str, list[SlotValue]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, raw: Sequence[Example], text: Preprocessor, *, is_distinct: bool) -> SlotExamples:
+    def of(
+        cls, raw: Sequence[Example], text: Preprocessor, *, is_distinct: bool
+    ) -> SlotExamples:
         """The examples as in training; with `is_distinct`, each pair counts once.
 
         Pairs that differ in values alone all count.
@@ -232,18 +258,27 @@ class SlotExamples:
         examples = []
         values = defaultdict(list)
         seen = set()
-        pairs = [text.training_sentence(example.source, example.target) for example in raw]
-        for (sentence, program), pair in zip(pairs, delexicalize_pairs(text.slots, pairs)):
+        pairs = [
+            text.training_sentence(example.source, example.target) for example in raw
+        ]
+        for (sentence, program), pair in zip(
+            pairs, delexicalize_pairs(text.slots, pairs)
+        ):
+            # Whether a pair is new is decided with its values, not with placeholders.
             if is_distinct and (sentence.words, program) in seen:
                 continue
             seen.add((sentence.words, program))
-            examples.append(_joined(strip_indices(pair.source), strip_indices(pair.target)))
+            examples.append(
+                _joined(strip_indices(pair.source), strip_indices(pair.target))
+            )
             for mention in pair.mentions:
                 words = sentence.as_written(mention.start, mention.end)
                 values[mention.token].append(SlotValue(words, " ".join(mention.value)))
         return cls(examples, values)
 
-    def with_values(self, pairs: Iterable[Example], rng: random.Random) -> list[Example]:
+    def with_values(
+        self, pairs: Iterable[Example], rng: random.Random
+    ) -> list[Example]:
         """Pairs with values of the examples for slots, drawn as often as there.
 
         All occurrences of a slot in a pair have one value: a drawn pair does not tell which of two
@@ -253,6 +288,7 @@ class SlotExamples:
         for pair in pairs:
             words = {}
             values = {}
+            # Each slot is drawn once for a pair, its words and its value together.
             for token in pair.source_tokens:
                 if token in self.values and token not in words:
                     words[token], values[token] = rng.choice(self.values[token])

@@ -54,7 +54,9 @@ class StackedAdafactor(Adafactor):
             state["step"] = state.get("step", 0) + 1
         keep = 1.0 - states[0]["step"] ** group["decay_rate"]
         values = torch.stack(weights)  # (K, *shape)
-        gradients = torch.stack([weight.grad for weight in weights if weight.grad is not None])
+        gradients = torch.stack(
+            [weight.grad for weight in weights if weight.grad is not None]
+        )
         squares = gradients.square() + group["eps"][0]
 
         # The second moment: a row and a column for a matrix, all numbers for a vector.
@@ -80,7 +82,9 @@ class StackedAdafactor(Adafactor):
             weight.sub_(change)
 
 
-def _averaged(states: Sequence[dict[str, Any]], name: str, new: Tensor, keep: float) -> Tensor:
+def _averaged(
+    states: Sequence[dict[str, Any]], name: str, new: Tensor, keep: float
+) -> Tensor:
     """The moving averages of that name after this step, which are stored in the states."""
     averages = new * (1.0 - keep)
     if name in states[0]:

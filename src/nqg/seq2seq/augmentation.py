@@ -28,7 +28,11 @@ from nqg.induction.sampling import GrammarSampler
 from nqg.induction.settings import SamplingSettings
 from nqg.seq2seq.fine_tuning import FineTuning
 from nqg.seq2seq.seq2seq import Seq2seq
-from nqg.seq2seq.settings import AugmentationSettings, FineTuningSettings, Seq2seqSettings
+from nqg.seq2seq.settings import (
+    AugmentationSettings,
+    FineTuningSettings,
+    Seq2seqSettings,
+)
 from nqg.seq2seq.target_codec import tokenize_targets
 from nqg.training.records import TrainingStep
 from nqg.types.program_trees import Term, read_term
@@ -67,11 +71,16 @@ def reversed_pairs(examples: Sequence[Example]) -> list[Example]:
     return [Example(example.target, example.source) for example in examples]
 
 
-def likeliest(samples: Sequence[Example], reverse: Seq2seq, kept: float) -> list[Example]:
+def likeliest(
+    samples: Sequence[Example], reverse: Seq2seq, kept: float
+) -> list[Example]:
     """The share of samples whose sentences the reverse model finds likeliest, in their order."""
     losses = reverse.losses(reversed_pairs(samples))
     ranked = sorted(range(len(samples)), key=losses.__getitem__)
-    return [samples[number] for number in sorted(ranked[: max(1, round(kept * len(samples)))])]
+    return [
+        samples[number]
+        for number in sorted(ranked[: max(1, round(kept * len(samples)))])
+    ]
 
 
 class ProgramSampler:
@@ -96,7 +105,9 @@ class ProgramSampler:
         self.known, self.sampler = trees, None
         if trees:
             longest = max(len(program.split()) for program in trees)
-            settings = replace(PROGRAM_SAMPLING, longest=round(MAX_RELATIVE_LENGTH * longest))
+            settings = replace(
+                PROGRAM_SAMPLING, longest=round(MAX_RELATIVE_LENGTH * longest)
+            )
             grammar = Grammar.of(heads, MAX_ARITY).typed_by(target_grammar)
             self.sampler = GrammarSampler(grammar, list(trees.values()), settings)
 
@@ -114,7 +125,9 @@ class ProgramSampler:
                 by_length[len(pair.target_tokens)].append(pair.target)
         # Lengths take turns, the short first, until all that have programs left have come.
         programs: list[str] = []
-        for program in chain(*zip_longest(*(by_length[length] for length in sorted(by_length)))):
+        for program in chain(
+            *zip_longest(*(by_length[length] for length in sorted(by_length)))
+        ):
             if program and len(programs) < count and is_sensible(program):
                 programs.append(program)
         return programs
@@ -140,22 +153,33 @@ def rules_of(term: Term) -> list[Rule]:
 
 
 def round_trips(
-    programs: Sequence[str], reverse: Seq2seq, forward: Seq2seq, *, sentences: int, seed: int
+    programs: Sequence[str],
+    reverse: Seq2seq,
+    forward: Seq2seq,
+    *,
+    sentences: int,
+    seed: int,
 ) -> list[Example]:
     """Programs with sentences that the reverse model writes for them and for which the forward
     model writes them.
     """
     if not programs:
         return []
-    short = replace(reverse, settings=replace(reverse.settings, longest_target=MAX_SUBWORDS))
+    short = replace(
+        reverse, settings=replace(reverse.settings, longest_target=MAX_SUBWORDS)
+    )
     drawn = short.drawn(programs, count=sentences, seed=seed)
     pairs: dict[Example, None] = {}
     for program, texts in zip(programs, drawn):
         pairs.update(dict.fromkeys(Example(text, program) for text in texts))
     # A target that is longer than all programs is another program.
-    subwords = tokenize_targets(forward.tokenizer, list(map(forward.spelling.encode, programs)))
+    subwords = tokenize_targets(
+        forward.tokenizer, list(map(forward.spelling.encode, programs))
+    )
     settings = replace(forward.settings, longest_target=max(map(len, subwords)))
-    targets = replace(forward, settings=settings).predict([pair.source for pair in pairs])
+    targets = replace(forward, settings=settings).predict(
+        [pair.source for pair in pairs]
+    )
     return [pair for pair, target in zip(pairs, targets) if target == pair.target]
 
 
@@ -188,7 +212,10 @@ class Augmentation:
             self.samples = sampler.samples(settings.samples, seed)
 
     def steps(
-        self, model: Seq2seqSettings, training: FineTuningSettings, device: str | None = None
+        self,
+        model: Seq2seqSettings,
+        training: FineTuningSettings,
+        device: str | None = None,
     ) -> Iterator[TrainingStep]:
         """Train reverse and forward models, leave out what the one finds unlikely, add what both
         agree on.
@@ -196,18 +223,24 @@ class Augmentation:
         settings = self.settings
         backwards = replace(training, steps=settings.reverse_steps, one_subword=False)
         if settings.kept < 1 and self.samples:
-            reverse = yield from trained(reversed_pairs(self.examples), model, backwards, device)
+            reverse = yield from trained(
+                reversed_pairs(self.examples), model, backwards, device
+            )
             self.samples = likeliest(self.samples, reverse, settings.kept)
         if not settings.rounds:
             return
         targets = (pair.target for pair in self.pairs)
         sampler = ProgramSampler(targets, self.grammar.target_grammar)
         brief = replace(training, steps=settings.round_steps or training.steps)
-        reverse = yield from trained(reversed_pairs(self.mixture), model, backwards, device)
+        reverse = yield from trained(
+            reversed_pairs(self.mixture), model, backwards, device
+        )
         for number in range(settings.rounds):
             forward = yield from trained(self.mixture, model, brief, device)
             self.after_round(number, forward)
-            programs = sampler.programs(settings.programs, self.is_sensible, seed=number)
+            programs = sampler.programs(
+                settings.programs, self.is_sensible, seed=number
+            )
             new = round_trips(
                 programs, reverse, forward, sentences=settings.sentences, seed=self.seed
             )

@@ -70,7 +70,9 @@ class SubwordPairBatch(NamedTuple):
 
     @classmethod
     def empty(cls, shape: BatchShape, device: torch.device) -> SubwordPairBatch:
-        sources = torch.zeros((shape.rows, shape.source), dtype=torch.long, device=device)
+        sources = torch.zeros(
+            (shape.rows, shape.source), dtype=torch.long, device=device
+        )
         targets = sources.new_zeros((shape.rows, shape.target))
         return cls(sources, torch.ones_like(sources), targets, targets.clone())
 
@@ -79,7 +81,11 @@ class SubwordCorpus:
     """All examples on a device, from which batches are taken without a copy from the host."""
 
     def __init__(
-        self, examples: Sequence[SubwordPair], padding: int, start: int, device: torch.device
+        self,
+        examples: Sequence[SubwordPair],
+        padding: int,
+        start: int,
+        device: torch.device,
     ) -> None:
         self.examples, self.device = examples, device
         sources, inputs, labels = [], [], []
@@ -126,7 +132,9 @@ def rounded(length: int) -> int:
 
 def padded(rows: Sequence[Sequence[int]], value: int) -> Tensor:
     """Rows as a table, filled up with `value`: (rows, longest)."""
-    table = torch.full((len(rows), rounded(max(map(len, rows)))), value, dtype=torch.int32)
+    table = torch.full(
+        (len(rows), rounded(max(map(len, rows)))), value, dtype=torch.int32
+    )
     for line, row in zip(table, rows):
         line[: len(row)] = torch.tensor(row)
     return table

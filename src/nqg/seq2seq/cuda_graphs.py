@@ -77,7 +77,9 @@ class CopiedModel:
     every use.
     """
 
-    def __init__(self, model: nn.Module, precision: str, label_smoothing: float) -> None:
+    def __init__(
+        self, model: nn.Module, precision: str, label_smoothing: float
+    ) -> None:
         device = next(model.parameters()).device
         dtype = torch.bfloat16 if is_half(precision, device) else torch.float32
         copied = copy.deepcopy(model).to(dtype)
@@ -92,7 +94,9 @@ class CopiedModel:
 
     def backward(self, batch: SubwordPairBatch, subwords: Tensor) -> Tensor:
         """A batch's share in the loss of its step, its gradient added to that of the weights."""
-        earlier = [weight.grad.clone() for weight in self.weights if weight.grad is not None]
+        earlier = [
+            weight.grad.clone() for weight in self.weights if weight.grad is not None
+        ]
         loss = self.compute(batch, subwords)
         # Earlier chunks of the step have left a gradient with all weights or with none.
         for gradient, more in zip(self.gradients, earlier):
@@ -146,7 +150,9 @@ class CudaGraphs(CopiedModel):
         self.stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         self.pool = torch.cuda.graph_pool_handle()
         self.graphs: dict[BatchShape, CudaGraph] = {}
-        self.unrecorded = {shape for shape, count in shapes.items() if count >= MIN_SHAPE_COUNT}
+        self.unrecorded = {
+            shape for shape, count in shapes.items() if count >= MIN_SHAPE_COUNT
+        }
         self.seen: set[BatchShape] = set()
 
     def compute(self, batch: SubwordPairBatch, subwords: Tensor) -> Tensor:

@@ -89,14 +89,19 @@ class FineTuning:
             fuse_kernels(model)
         self.shards: Shards | None = None
         if training.shard and processes.count > 1:
-            check_divisible(min(training.batch_size, len(examples)), training.accumulate, processes)
+            check_divisible(
+                min(training.batch_size, len(examples)), training.accumulate, processes
+            )
             self.shards = Shards.of(model, self.device, training.precision)
         self.model = self.shards.model if self.shards else model.to(self.device)
 
         # 2. The examples as subwords.
         targets = [example.target for example in examples]
         self.spelling = fit_codec(
-            self.tokenizer, targets, settings.longest_target, one_subword=training.one_subword
+            self.tokenizer,
+            targets,
+            settings.longest_target,
+            one_subword=training.one_subword,
         )
         subwords, self.truncation = self._tokenize(examples)
         start = model.generation_config.decoder_start_token_id
@@ -107,7 +112,9 @@ class FineTuning:
                 "the model does not say which subword its targets begin with "
                 "(decoder_start_token_id)"
             )
-        corpus = SubwordCorpus(subwords, self.tokenizer.pad_token_id, start, self.device)
+        corpus = SubwordCorpus(
+            subwords, self.tokenizer.pad_token_id, start, self.device
+        )
 
         # 3. The training.
         peak = training.rate(settings.model)
@@ -120,12 +127,16 @@ class FineTuning:
             processes=processes.count,
         )
         self.trainer = Trainer(
-            Seq2seqObjective(self.model, corpus, training, processes, self.shards is not None),
+            Seq2seqObjective(
+                self.model, corpus, training, processes, self.shards is not None
+            ),
             new_optimizer(trainable(self.model).values(), training, peak),
             LearningRate(peak, training.steps, training.warm_up, training.schedule),
             config,
             sources=[example.source for example in examples],
-            evaluate=(lambda: DevScores(self._current().exact_match(dev))) if dev else None,
+            evaluate=(lambda: DevScores(self._current().exact_match(dev)))
+            if dev
+            else None,
             record_every=RECORD_EVERY if is_cuda else 1,
         )
 
@@ -153,7 +164,9 @@ class FineTuning:
         model = self.shards.gather() if self.shards else self.model
         return Seq2seq(model, self.tokenizer, self.spelling, self.settings)
 
-    def _tokenize(self, examples: Sequence[Example]) -> tuple[list[SubwordPair], Truncation]:
+    def _tokenize(
+        self, examples: Sequence[Example]
+    ) -> tuple[list[SubwordPair], Truncation]:
         """The subwords of all examples, as many as the model reads and writes, and how many were
         truncated.
         """
@@ -166,7 +179,9 @@ class FineTuning:
         long_sources = long_targets = 0
         for number, target in enumerate(tokenize_targets(tokenizer, encoded)):
             pairs.append(
-                SubwordPair(tuple(sources[number]), tuple(target[: settings.longest_target]))
+                SubwordPair(
+                    tuple(sources[number]), tuple(target[: settings.longest_target])
+                )
             )
             has_long_source = len(whole[number]) > settings.longest_source
             has_long_target = len(target) > settings.longest_target
@@ -174,7 +189,9 @@ class FineTuning:
             long_targets += has_long_target
             if has_long_source or has_long_target:
                 truncated.append(texts[number])
-        return pairs, Truncation(long_sources, long_targets, next(iter(truncated), None))
+        return pairs, Truncation(
+            long_sources, long_targets, next(iter(truncated), None)
+        )
 
 
 def new_model(
@@ -184,7 +201,8 @@ def new_model(
     model: Any
     if settings.model == EMBEDDED or settings.model in BASELINE_MODELS:
         tokenizer = word_tokenizer(
-            f"{settings.prefix}{example.source} {example.target}" for example in examples
+            f"{settings.prefix}{example.source} {example.target}"
+            for example in examples
         )
         if settings.model == EMBEDDED:
             model = small_t5(settings.embedded, len(tokenizer), training.seed)
@@ -196,7 +214,9 @@ def new_model(
     if settings.lora:
         model = with_lora(model, settings.lora, training.seed)
     if training.gradient_checkpointing:
-        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        model.gradient_checkpointing_enable(
+            gradient_checkpointing_kwargs={"use_reentrant": False}
+        )
     return model, tokenizer
 
 
@@ -210,7 +230,9 @@ def fuse_kernels(model: nn.Module) -> None:
     for parent in list(model.modules()):
         for name, module in list(parent.named_children()):
             if isinstance(module, T5LayerNorm):
-                norm = nn.RMSNorm(module.weight.shape, eps=module.variance_epsilon, device="meta")
+                norm = nn.RMSNorm(
+                    module.weight.shape, eps=module.variance_epsilon, device="meta"
+                )
                 norm.weight = module.weight
                 setattr(parent, name, norm)
             elif isinstance(module, NewGELUActivation):

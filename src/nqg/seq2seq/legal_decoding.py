@@ -82,7 +82,9 @@ class SubwordVocabulary:
         )
         texts = decode(tokenizer, [[first, number] for number in range(len(tokenizer))])
         fragments: dict[int, Fragment] = {}
-        by_ended: dict[Ended, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+        by_ended: dict[Ended, dict[str, list[int]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
         for number, text in enumerate(texts):
             added = text.removeprefix(before)
             if added == text or DAMAGED in added:
@@ -98,7 +100,9 @@ class SubwordVocabulary:
         opening = next(iter(tokenize_targets(tokenizer, ["a"])[0]), None)
         if opening not in (tokenizer.bos_token_id, tokenizer.cls_token_id):
             opening = None
-        return cls(fragments, by_ended, opening, tokenizer.eos_token_id, codec.space is None)
+        return cls(
+            fragments, by_ended, opening, tokenizer.eos_token_id, codec.space is None
+        )
 
     def can_finish(self, text: str) -> list[bool]:
         """For each position of a token whether subwords that end nothing can write the rest."""
@@ -125,7 +129,9 @@ class PrefixNode:
         """One more token; None where no legal target continues so."""
         if token not in self.following:
             prefix = self.prefix.then(token) if self.expected.allows(token) else None
-            self.following[token] = PrefixNode(prefix, prefix.expected) if prefix else None
+            self.following[token] = (
+                PrefixNode(prefix, prefix.expected) if prefix else None
+            )
         return self.following[token]
 
 
@@ -153,7 +159,9 @@ class LegalTargets:
     ) -> None:
         self.codec = codec
         self.vocabulary = vocabulary or SubwordVocabulary.of(tokenizer, codec)
-        self.encoded = {token: codec.encode(token) for token in grammar.recogniser.terminals}
+        self.encoded = {
+            token: codec.encode(token) for token in grammar.recogniser.terminals
+        }
         after_separator = self.vocabulary.by_ended.get(("",), {})
         self.finishes: dict[str, list[bool]] = {}
         writable = set()
@@ -183,7 +191,11 @@ class LegalTargets:
         target.
         """
         if state.is_unopened:
-            return state._replace(is_unopened=False) if number == self.vocabulary.opening else None
+            return (
+                state._replace(is_unopened=False)
+                if number == self.vocabulary.opening
+                else None
+            )
         fragment = self.vocabulary.fragments.get(number)
         if fragment is None:
             return None
@@ -194,7 +206,10 @@ class LegalTargets:
         texts = (self.encoded[token] for token in expected.tokens)
         may_follow = (
             expected.any_token
-            or any(text.startswith(begun) and self.finishes[text][len(begun)] for text in texts)
+            or any(
+                text.startswith(begun) and self.finishes[text][len(begun)]
+                for text in texts
+            )
             or self._begins_wildcard(begun, expected)
         )
         return DecodingState(reached.node, begun) if may_follow else None
@@ -282,7 +297,10 @@ class LegalTargets:
             return True
         for candidate in filter(None, (text, text + self.digit)):
             token = self.codec.decode(candidate)
-            if any(wildcard.matches(token, expected.named) for wildcard in expected.wildcards):
+            if any(
+                wildcard.matches(token, expected.named)
+                for wildcard in expected.wildcards
+            ):
                 return True
         return False
 
@@ -342,7 +360,9 @@ class LegalContinuations(LogitsProcessor):
         self.legal = legal
         self.states: dict[tuple[int, ...], DecodingState | None] = {}
 
-    def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
+    def __call__(
+        self, input_ids: torch.LongTensor, scores: torch.FloatTensor
+    ) -> torch.FloatTensor:
         """The scores, minus infinity for all subwords that may not follow: (rows, vocabulary)."""
         rows = [tuple(row) for row in input_ids.tolist()]
         before, self.states = self.states, dict.fromkeys(rows)
@@ -362,7 +382,9 @@ class LegalContinuations(LogitsProcessor):
             allowed.append(end if state is None else self.legal.allowed(state))
         owners = np.repeat(np.arange(len(rows)), list(map(len, allowed)))
         masked = torch.full_like(scores, -torch.inf)
-        index = torch.from_numpy(np.stack([owners, np.concatenate(allowed)])).to(scores.device)
+        index = torch.from_numpy(np.stack([owners, np.concatenate(allowed)])).to(
+            scores.device
+        )
         masked[*index] = scores[*index]
         return masked  # type: ignore[return-value]
 
@@ -381,7 +403,9 @@ class LegalSeq2seq:
     def legal(self) -> LegalTargets:
         """The grammar in the model's subwords, made on first use."""
         seq2seq = self.seq2seq
-        return LegalTargets(self.grammar, seq2seq.tokenizer, seq2seq.spelling, self.vocabulary)
+        return LegalTargets(
+            self.grammar, seq2seq.tokenizer, seq2seq.spelling, self.vocabulary
+        )
 
     def answers(self, sentences: Iterable[str]) -> list[Answer]:
         """The legal target of every sentence."""
@@ -392,7 +416,11 @@ class LegalSeq2seq:
         search.
         """
         answers = list(answers)
-        illegal = [number for number, answer in enumerate(answers) if not self._is_legal(answer)]
+        illegal = [
+            number
+            for number, answer in enumerate(answers)
+            if not self._is_legal(answer)
+        ]
         if not illegal:
             return answers
         # A greedy search that must leave its path often ends in nonsense.
@@ -404,7 +432,9 @@ class LegalSeq2seq:
         again = searching.answers(sources, allowed=LegalContinuations(self.legal))
         for number, answer in zip(illegal, again):
             if not self._is_legal(answer):
-                answer = replace(answer, target=None, reason="no legal target came to an end")
+                answer = replace(
+                    answer, target=None, reason="no legal target came to an end"
+                )
             answers[number] = answer
         return answers
 

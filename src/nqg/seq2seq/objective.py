@@ -44,7 +44,11 @@ class Seq2seqObjective:
         """
         settings = self.settings
         loss = self.model, settings.precision, settings.label_smoothing
-        if self.corpus.device.type != "cuda" or settings.gradient_checkpointing or self.is_sharded:
+        if (
+            self.corpus.device.type != "cuda"
+            or settings.gradient_checkpointing
+            or self.is_sharded
+        ):
             return CrossEntropy(*loss)
         if not settings.record_kernels:
             return CopiedModel(*loss)
@@ -79,9 +83,12 @@ class Seq2seqObjective:
         device = self.corpus.device
         # Sharded gradients become means over processes.
         processes = self.processes.count if self.is_sharded else 1
-        subwords = torch.full((), share.subwords / processes, dtype=torch.float32, device=device)
+        subwords = torch.full(
+            (), share.subwords / processes, dtype=torch.float32, device=device
+        )
         losses = [
-            self.loss.backward(self.corpus.collate(chunk), subwords) for chunk in share.chunks
+            self.loss.backward(self.corpus.collate(chunk), subwords)
+            for chunk in share.chunks
         ]
         return torch.stack([torch.zeros((), device=device), *losses]).sum() / processes
 

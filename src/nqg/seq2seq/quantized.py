@@ -26,7 +26,12 @@ from nqg.answers import Answer
 from nqg.data.example import Example
 from nqg.errors import NqgError
 from nqg.files import cache_folder
-from nqg.model_folder import INDEX, checksum, folder_written_atomically, quiet_transformers
+from nqg.model_folder import (
+    INDEX,
+    checksum,
+    folder_written_atomically,
+    quiet_transformers,
+)
 from nqg.seq2seq.legal_decoding import LegalSeq2seq
 from nqg.seq2seq.seq2seq import SEQ2SEQ, Seq2seq, tokenize_sources
 from nqg.seq2seq.settings import BASELINE_MODELS
@@ -70,7 +75,9 @@ class QuantizedSeq2seq:
 
             converted = convert(seq2seq, checksum(folder / INDEX))
             threads = torch.get_num_threads()
-            translator = ctranslate2.Translator(str(converted), device="cpu", intra_threads=threads)
+            translator = ctranslate2.Translator(
+                str(converted), device="cpu", intra_threads=threads
+            )
         # CTranslate2 is not installed or does not support the kind of model, or the disk is full.
         except (ImportError, NqgError, OSError, RuntimeError, ValueError):
             return None
@@ -109,10 +116,14 @@ class QuantizedSeq2seq:
     def loss(self, example: Example) -> float:
         """What `Seq2seq.losses` gives for one example: nats a subword."""
         tokenizer = self.seq2seq.tokenizer
-        (ids,) = tokenize_targets(tokenizer, [self.seq2seq.spelling.encode(example.target)])
+        (ids,) = tokenize_targets(
+            tokenizer, [self.seq2seq.spelling.encode(example.target)]
+        )
         subwords = [number for number in ids if number != tokenizer.eos_token_id]
         target = tokenizer.convert_ids_to_tokens(subwords)
-        (scored,) = self.translator.score_batch(self._subwords([example.source]), [target])
+        (scored,) = self.translator.score_batch(
+            self._subwords([example.source]), [target]
+        )
         return -float(sum(scored.log_probs)) / len(scored.log_probs)
 
     def _subwords(self, sources: list[str]) -> list[list[str]]:
@@ -133,7 +144,10 @@ def convert(seq2seq: Seq2seq, name: str) -> Path:
     model, config = copy.deepcopy(seq2seq.model), seq2seq.model.config
     # T5 1.1 and flan-t5 have a head that is not tied to the embeddings, and do not scale what it
     # reads. The converter assumes that they do.
-    if config.tie_word_embeddings and getattr(config, "scale_decoder_outputs", None) is False:
+    if (
+        config.tie_word_embeddings
+        and getattr(config, "scale_decoder_outputs", None) is False
+    ):
         with torch.no_grad():
             model.lm_head.weight.mul_(config.d_model**0.5)
     with (
@@ -143,7 +157,9 @@ def convert(seq2seq: Seq2seq, name: str) -> Path:
     ):
         model.save_pretrained(copied)
         seq2seq.tokenizer.save_pretrained(copied)
-        TransformersConverter(copied).convert(str(staging), quantization="int8", force=True)
+        TransformersConverter(copied).convert(
+            str(staging), quantization="int8", force=True
+        )
     # Other processes remove old folders, too, and write new ones under names that begin with a dot.
     with suppress(OSError):
         converted = [path for path in home.iterdir() if not path.name.startswith(".")]

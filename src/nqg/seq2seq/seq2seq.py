@@ -79,18 +79,25 @@ def load_pretrained(name: str) -> tuple[Any, Any]:
     """
     try:
         with quiet_transformers():
-            if not AutoConfig.from_pretrained(name, trust_remote_code=False).is_encoder_decoder:
+            if not AutoConfig.from_pretrained(
+                name, trust_remote_code=False
+            ).is_encoder_decoder:
                 raise NqgError(
                     f"'{name}' is not an encoder-decoder and cannot write targets; choose one, "
                     "for instance google/flan-t5-small, t5-base or google/byt5-small"
                 )
             tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
             model, report = AutoModelForSeq2SeqLM.from_pretrained(
-                name, dtype=torch.float32, output_loading_info=True, trust_remote_code=False
+                name,
+                dtype=torch.float32,
+                output_loading_info=True,
+                trust_remote_code=False,
             )
     except (OSError, ValueError, ImportError) as error:
         reason = str(error).strip().split("\n")[0]
-        raise NqgError(f"cannot load the sequence-to-sequence model '{name}': {reason}") from error
+        raise NqgError(
+            f"cannot load the sequence-to-sequence model '{name}': {reason}"
+        ) from error
     missing = sorted(report["missing_keys"])
     if missing:
         raise NqgError(
@@ -126,7 +133,9 @@ def merged(model: Any) -> Any:
         return model
     # peft warns of a head that never was tied to the embeddings.
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Input and output embeddings are no longer tied")
+        warnings.filterwarnings(
+            "ignore", message="Input and output embeddings are no longer tied"
+        )
         return model.merge_and_unload()
 
 
@@ -157,7 +166,9 @@ def word_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
     )
 
 
-def small_t5(settings: SmallT5Settings, words: int, seed: int) -> T5ForConditionalGeneration:
+def small_t5(
+    settings: SmallT5Settings, words: int, seed: int
+) -> T5ForConditionalGeneration:
     """A T5 with new weights, which depend on `seed` alone."""
     config = T5Config(
         vocab_size=words,
@@ -215,11 +226,17 @@ class Seq2seq:
         generation = folder / "generation_config.json"
 
         # 1. The manifest and the files that it lists.
-        manifest = read_manifest(folder, index_bytes(folder), SEQ2SEQ_KIND, SEQ2SEQ_VERSION)
+        manifest = read_manifest(
+            folder, index_bytes(folder), SEQ2SEQ_KIND, SEQ2SEQ_VERSION
+        )
         with convert_errors("its files cannot be checked", index):
             check_contents(folder, manifest.get("files"), REQUIRED_SEQ2SEQ_FILES)
         settings = read_dataclass(
-            Seq2seqSettings, manifest.get("settings"), "'settings'", index, complete=True
+            Seq2seqSettings,
+            manifest.get("settings"),
+            "'settings'",
+            index,
+            complete=True,
         )
         codec = read_dataclass(
             TargetCodec, manifest.get("spelling"), "'spelling'", index, complete=True
@@ -234,7 +251,9 @@ class Seq2seq:
         # 2. Model and tokenizer.
         with convert_errors("the model cannot be made", config):
             if settings.model in BASELINE_MODELS:
-                model = load_extension(BASELINE_MODELS[settings.model]).from_pretrained(folder)
+                model = load_extension(BASELINE_MODELS[settings.model]).from_pretrained(
+                    folder
+                )
                 tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
             else:
                 model, tokenizer = load_pretrained(str(folder))
@@ -245,12 +264,18 @@ class Seq2seq:
                 raise FormatError("the tokenizer has no subword for padding", config)
 
         # 3. A first answer, of one subword.
-        loaded = cls(model.to(device or best_device()).eval(), tokenizer, codec, settings)
+        loaded = cls(
+            model.to(device or best_device()).eval(), tokenizer, codec, settings
+        )
         with convert_errors("the model cannot write a target", folder):
-            replace(loaded, settings=replace(settings, longest_target=1)).answers(["a sentence"])
+            replace(loaded, settings=replace(settings, longest_target=1)).answers(
+                ["a sentence"]
+            )
         return loaded
 
-    def save(self, folder: Path | str, also: Callable[[Path], object] | None = None) -> None:
+    def save(
+        self, folder: Path | str, also: Callable[[Path], object] | None = None
+    ) -> None:
         """Write everything that `load` needs into a folder, whole or not at all; `also` may add
         files.
         """
@@ -273,7 +298,9 @@ class Seq2seq:
 
     def too_long(self, sources: Sequence[str]) -> list[int]:
         """The positions of the sources whose ends the model does not read."""
-        subwords = tokenize_sources(self.tokenizer, self.settings, sources, truncate=False)
+        subwords = tokenize_sources(
+            self.tokenizer, self.settings, sources, truncate=False
+        )
         longest = self.settings.longest_source
         return [position for position, ids in enumerate(subwords) if len(ids) > longest]
 
@@ -289,7 +316,10 @@ class Seq2seq:
         """What `predict` gives, with the probability of each target among all texts that the model
         might write.
         """
-        return [answer for (answer,) in self._generate(list(sentences), allowed, is_scored=True)]
+        return [
+            answer
+            for (answer,) in self._generate(list(sentences), allowed, is_scored=True)
+        ]
 
     def candidates(self, sources: Sequence[str], count: int) -> list[list[Answer]]:
         """The likeliest targets of each source that a search with `count` beams finds, the
@@ -298,12 +328,19 @@ class Seq2seq:
         return self._generate(sources, is_scored=True, count=count, num_beams=count)
 
     def drawn(
-        self, sources: Sequence[str], count: int = 1, *, top_p: float = 0.9, seed: int = 0
+        self,
+        sources: Sequence[str],
+        count: int = 1,
+        *,
+        top_p: float = 0.9,
+        seed: int = 0,
     ) -> list[list[str]]:
         """Targets of each source, drawn by their probabilities without unlikely subwords (nucleus
         sampling).
         """
-        with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
+        with torch.random.fork_rng(
+            devices=[self.device] if self.device.type == "cuda" else []
+        ):
             torch.manual_seed(seed)
             drawn = self._generate(
                 sources, count=count, num_beams=1, do_sample=True, top_p=top_p, top_k=0
@@ -314,7 +351,9 @@ class Seq2seq:
         """The share of examples whose target is predicted."""
         predicted = self.predict([example.source for example in examples])
         pairs = zip(predicted, examples)
-        return sum(exact_match(target, example.target) for target, example in pairs) / len(examples)
+        return sum(
+            exact_match(target, example.target) for target, example in pairs
+        ) / len(examples)
 
     @torch.inference_mode()
     def losses(self, examples: Sequence[Example]) -> list[float]:
@@ -331,7 +370,9 @@ class Seq2seq:
         losses = [0.0] * len(examples)
         for positions in batches_by_length(sources):
             rows = [targets[position] for position in positions]
-            padded = pad_sequence(rows, batch_first=True, padding_value=config.pad_token_id)
+            padded = pad_sequence(
+                rows, batch_first=True, padding_value=config.pad_token_id
+            )
             batch = self._padded([sources[position] for position in positions])
             logs = self._log_probabilities(batch, padded.to(self.device))
             for position, row, log in zip(positions, rows, logs):
@@ -371,11 +412,15 @@ class Seq2seq:
             pad_token_id=defaults.pad_token_id,
         )
         masks = LogitsProcessorList([allowed] if allowed else [])
-        subwords = tokenize_sources(self.tokenizer, self.settings, sources, truncate=True)
+        subwords = tokenize_sources(
+            self.tokenizer, self.settings, sources, truncate=True
+        )
         answers: list[list[Answer]] = [[] for _ in sources]
         for positions in batches_by_length(subwords, beams):
             batch = self._padded([subwords[position] for position in positions])
-            rows = self.model.generate(**batch, generation_config=config, logits_processor=masks)
+            rows = self.model.generate(
+                **batch, generation_config=config, logits_processor=masks
+            )
             # A beam search fills rows with ends, and not with padding.
             ends = (rows[:, 1:] == defaults.eos_token_id).cumsum(1)
             rows[:, 2:][ends[:, :-1] > 0] = defaults.pad_token_id
@@ -387,11 +432,15 @@ class Seq2seq:
                 position = positions[number // count]
                 target = self.spelling.decode(text) or None
                 probability = None if log is None else math.exp(log)
-                answers[position].append(Answer(sources[position], target, probability, SEQ2SEQ))
+                answers[position].append(
+                    Answer(sources[position], target, probability, SEQ2SEQ)
+                )
         return answers
 
     def _padded(self, ids: list[list[int]]) -> dict[str, Tensor]:
-        padded = self.tokenizer.pad({"input_ids": ids}, return_tensors="pt").to(self.device)
+        padded = self.tokenizer.pad({"input_ids": ids}, return_tensors="pt").to(
+            self.device
+        )
         return {name: padded[name] for name in ("input_ids", "attention_mask")}
 
     def _log_probabilities(self, batch: dict[str, Tensor], rows: Tensor) -> list[float]:
@@ -405,7 +454,9 @@ class Seq2seq:
         log_probabilities: list[float] = []
         for chunk, *source in zip(*tensors):
             inputs = dict(zip(batch, source))
-            logits = self.model(**inputs, decoder_input_ids=chunk[:, :-1]).logits.float()
+            logits = self.model(
+                **inputs, decoder_input_ids=chunk[:, :-1]
+            ).logits.float()
             if not logits.isfinite().all():
                 raise DamagedModel(
                     "the model gives logits that are not numbers: its weights are damaged; "
@@ -414,7 +465,9 @@ class Seq2seq:
             # Padding after the end counts for nothing; a beam may write padding before it, too.
             is_padding = chunk[:, 1:] == self.model.generation_config.pad_token_id
             is_unused = is_padding.flip(1).cumprod(1).flip(1).bool()
-            losses = cross_entropy(logits.transpose(1, 2), chunk[:, 1:], reduction="none")
+            losses = cross_entropy(
+                logits.transpose(1, 2), chunk[:, 1:], reduction="none"
+            )
             log_probabilities += (-losses.masked_fill(is_unused, 0).sum(1)).tolist()
         return log_probabilities
 
@@ -432,7 +485,9 @@ def tokenize_sources(
     return ids
 
 
-def batches_by_length(subwords: Sequence[Sequence[int]], beams: int = 1) -> Iterator[list[int]]:
+def batches_by_length(
+    subwords: Sequence[Sequence[int]], beams: int = 1
+) -> Iterator[list[int]]:
     """Positions in batches of similar lengths, the longest first: a lack of memory shows at once.
 
     Each beam has the source's keys and values for itself.

@@ -13,7 +13,9 @@ from nqg.model.settings import EMBEDDED, Precision, Schedule, default_learning_r
 
 # Architectures of published baselines, by the name of the model. They have a vocabulary of their
 # own and no beam search.
-BASELINE_MODELS = dict.fromkeys(("syntactic-attention", "cgps"), "nqg.paper.baselines:TwoStreams")
+BASELINE_MODELS = dict.fromkeys(
+    ("syntactic-attention", "cgps"), "nqg.paper.baselines:TwoStreams"
+)
 Optimizer = Literal["adafactor", "adamw"]
 # A model folder must not ask for days of decoding.
 UPPER_LIMITS = {"longest_source": 1 << 16, "longest_target": 1 << 16, "beams": 256}
@@ -36,7 +38,9 @@ class SmallT5Settings:
                 f"width is {self.width}; expected a multiple of heads, which is {self.heads}"
             )
         if not 0 <= self.dropout < 1:
-            raise SettingsError(f"dropout is {self.dropout}; expected at least 0 and less than 1")
+            raise SettingsError(
+                f"dropout is {self.dropout}; expected at least 0 and less than 1"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,9 @@ class Seq2seqSettings:
             value = getattr(self, name)
             if value > most:
                 raise SettingsError(f"{name} is {value}; expected {most:,} or less")
-        if self.lora is not None and (self.model == EMBEDDED or self.model in BASELINE_MODELS):
+        if self.lora is not None and (
+            self.model == EMBEDDED or self.model in BASELINE_MODELS
+        ):
             raise SettingsError(
                 f"lora freezes pre-trained weights, and '{self.model}' has none; name another model"
             )
@@ -130,7 +136,14 @@ class FineTuningSettings:
 
     def __post_init__(self) -> None:
         check_at_least(
-            1, self, "steps", "batch_size", "accumulate", "pool", "evaluate_every", "patience"
+            1,
+            self,
+            "steps",
+            "batch_size",
+            "accumulate",
+            "pool",
+            "evaluate_every",
+            "patience",
         )
         check_at_least(0, self, "warm_up", "weight_decay", "label_smoothing", "learned")
         choices = {"optimizer": Optimizer, "schedule": Schedule, "precision": Precision}
@@ -140,7 +153,9 @@ class FineTuningSettings:
                 raise UnknownName(name, value, get_args(kind))
         check_above_zero(self, "learning_rate", "clip", "recording_memory")
         if self.label_smoothing >= 1:
-            raise SettingsError(f"label_smoothing is {self.label_smoothing}; expected less than 1")
+            raise SettingsError(
+                f"label_smoothing is {self.label_smoothing}; expected less than 1"
+            )
 
     def rate(self, model: str) -> float:
         """The learning rate at its highest."""
@@ -173,4 +188,6 @@ class AugmentationSettings:
         for name in ("real_share", "kept"):
             share = getattr(self, name)
             if not 0 < share <= 1:
-                raise SettingsError(f"{name} is {share}; expected more than 0 and at most 1")
+                raise SettingsError(
+                    f"{name} is {share}; expected more than 0 and at most 1"
+                )

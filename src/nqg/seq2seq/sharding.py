@@ -39,11 +39,15 @@ class Shards:
     @classmethod
     def of(cls, model: Any, device: torch.device, precision: str) -> Shards:
         """Shard a model that is equal on all processes; a block at a time goes to the device."""
-        empty = with_weights(model, (weight.detach().to("meta") for weight in model.parameters()))
+        empty = with_weights(
+            model, (weight.detach().to("meta") for weight in model.parameters())
+        )
         mesh = init_device_mesh(device.type, (torch.distributed.get_world_size(),))
         policy = MixedPrecisionPolicy()
         # A LayerNorm on a CPU takes no weights in bf16 with inputs in float32.
-        has_layer_norm = any(isinstance(module, nn.LayerNorm) for module in model.modules())
+        has_layer_norm = any(
+            isinstance(module, nn.LayerNorm) for module in model.modules()
+        )
         if is_half(precision, device) and not (device.type == "cpu" and has_layer_norm):
             # Autocast would round gathered weights anyway.
             policy = MixedPrecisionPolicy(

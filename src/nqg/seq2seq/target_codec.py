@@ -78,7 +78,11 @@ class TargetCodec:
 
     def decode(self, text: str) -> str:
         """The target that the model means by a text."""
-        words = text.split() if self.space is None else "".join(text.split()).split(self.space)
+        words = (
+            text.split()
+            if self.space is None
+            else "".join(text.split()).split(self.space)
+        )
         originals = str.maketrans(dict(zip(self.stand_ins.values(), self.stand_ins)))
         return " ".join(self._exchange(word.translate(originals) for word in words))
 
@@ -89,7 +93,9 @@ class TargetCodec:
 
 def tokenize_targets(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
     """The subwords of targets, with the end that the tokenizer gives them."""
-    ids: list[list[int]] = tokenizer(text_target=list(texts), verbose=False)["input_ids"]
+    ids: list[list[int]] = tokenizer(text_target=list(texts), verbose=False)[
+        "input_ids"
+    ]
     return ids
 
 
@@ -143,7 +149,9 @@ def fit_codec(
     return plain if unrecoverable(tokenizer, short, distinct) else short
 
 
-def is_long(tokenizer: Any, codec: TargetCodec, targets: Sequence[str], longest: float) -> bool:
+def is_long(
+    tokenizer: Any, codec: TargetCodec, targets: Sequence[str], longest: float
+) -> bool:
     """Whether targets of few different tokens have many subwords a token, or one more subwords than
     `longest`.
     """
@@ -228,7 +236,9 @@ def _character_codec(tokenizer: Any, targets: Sequence[str]) -> TargetCodec:
     if not losses:
         return codec
     shortest = sorted(losses, key=lambda pair: (len(pair[0]), pair))[:MAX_SHOWN]
-    examples = "; ".join(f"{target!r} comes back as {decoded!r}" for target, decoded in shortest)
+    examples = "; ".join(
+        f"{target!r} comes back as {decoded!r}" for target, decoded in shortest
+    )
     name = getattr(tokenizer, "name_or_path", "") or type(tokenizer).__name__
     raise NqgError(
         f"the tokenizer '{name}' cannot represent {len(losses)} of {len(targets)} different "
@@ -247,7 +257,9 @@ class SubstituteSearch:
 
     def __init__(self, tokenizer: Any, targets: Sequence[str]) -> None:
         self.tokenizer = tokenizer
-        self.words = sorted({*" ".join(targets).split()}, key=lambda word: (len(word), word))
+        self.words = sorted(
+            {*" ".join(targets).split()}, key=lambda word: (len(word), word)
+        )
         self.characters = {*"".join(self.words)}
         unused = []
         for sign in dict.fromkeys(
@@ -282,7 +294,9 @@ class SubstituteSearch:
                 fragment = damaged[0]
                 damaged = self.damaged(stand_ins, [fragment[1:], fragment[:-1]])
             lost = [character for character in fragment if character not in stand_ins]
-            if not any(self.substitute(character, stand_ins, [fragment]) for character in lost):
+            if not any(
+                self.substitute(character, stand_ins, [fragment]) for character in lost
+            ):
                 break
         return stand_ins
 
@@ -291,11 +305,15 @@ class SubstituteSearch:
         pairs = zip(texts, round_trips(self.tokenizer, TargetCodec(stand_ins), texts))
         return [text for text, decoded in pairs if "".join(decoded.split()) != text]
 
-    def substitute(self, character: str, stand_ins: dict[str, str], probes: Sequence[str]) -> bool:
+    def substitute(
+        self, character: str, stand_ins: dict[str, str], probes: Sequence[str]
+    ) -> bool:
         """Add a stand-in for one more character with which the probes survive, if there is one."""
         for candidate in self.free:
             is_used = candidate in stand_ins.values()
-            if not is_used and not self.damaged({**stand_ins, character: candidate}, probes):
+            if not is_used and not self.damaged(
+                {**stand_ins, character: candidate}, probes
+            ):
                 stand_ins[character] = candidate
                 return True
         return False

@@ -103,7 +103,9 @@ def delexicalize(
     while True:
         placeholders = tuple(names(chosen))
         new_target = _with_placeholders(target, dict(zip(placeholders, chosen)))
-        replaced = [mention for name, mention in zip(placeholders, chosen) if name in new_target]
+        replaced = [
+            mention for name, mention in zip(placeholders, chosen) if name in new_target
+        ]
         if len(replaced) == len(chosen):
             break
         chosen = replaced
@@ -114,7 +116,9 @@ def delexicalize(
 
 
 def _with_placeholders(target: Tokens, mentions: Mapping[str, Mention]) -> Tokens:
-    """`target` with a name for each value, longer values first; names of equal values take turns."""
+    """`target` with a name for each value, longer values first; names of equal values
+    take turns.
+    """
     names = defaultdict(list)
     for name, mention in mentions.items():
         names[mention.value].append(name)
@@ -130,7 +134,9 @@ def _with_placeholders(target: Tokens, mentions: Mapping[str, Mention]) -> Token
 
 
 def delexicalize_pairs(
-    slots: SlotMatcher, pairs: Sequence[Pair], mentions: Sequence[Sequence[Mention]] | None = None
+    slots: SlotMatcher,
+    pairs: Sequence[Pair],
+    mentions: Sequence[Sequence[Mention]] | None = None,
 ) -> list[DelexicalizedPair]:
     """Training pairs with placeholders, given the mentions if they were found before.
 
@@ -139,7 +145,9 @@ def delexicalize_pairs(
     """
     if mentions is None:
         mentions = [slots.mentions(sentence) for sentence, _ in pairs]
-    readings = [(*values, *texts) for values, texts in zip(mentions, quoted_texts(slots, pairs))]
+    readings = [
+        (*values, *texts) for values, texts in zip(mentions, quoted_texts(slots, pairs))
+    ]
     # How often the values of each slot stand behind each key.
     counts: Counter[tuple[str, str | None] | None] = Counter()
     for (_, target), candidates in zip(pairs, readings):
@@ -158,7 +166,9 @@ def delexicalize_pairs(
 
 
 def _slot_and_key(mention: Mention, target: Tokens) -> tuple[str, str | None] | None:
-    """The slot of a value, and the key before it in a target; None if the target lacks the value."""
+    """The slot of a value, and the key before it in a target; None if the target lacks
+    the value.
+    """
     start = find_tokens(mention.value, target)
     if start is None:
         return None
@@ -177,6 +187,7 @@ def quoted_texts(slots: SlotMatcher, pairs: Sequence[Pair]) -> list[list[Mention
     keys = set(map(str.casefold, tokens))
     by_key = {}
     unnamed: Slot | None = None
+    # Go through the slots in reverse, so that the first of several wins.
     for slot in reversed(slots.text_slots):
         name = slot.name.casefold()
         if name in keys:
@@ -191,6 +202,8 @@ def quoted_texts(slots: SlotMatcher, pairs: Sequence[Pair]) -> list[list[Mention
             if text_slot is None:
                 continue
             value = tuple(target[start:end])
+            # Similar words count only if the slot would write exactly this value for
+            # them.
             for span in spans_like(tokenized.words, value, text_slot.length or 1):
                 if slots.text_value(tokenized, text_slot.name, *span) == value:
                     texts.append(Mention(*span, text_slot.name, value))
@@ -214,11 +227,14 @@ def literals(target: Sequence[str]) -> Iterator[tuple[int, int]]:
         end = start
         if has_quotes:
             closing = QUOTATION_MARKS.get(target[start], "")
+            # A quote that is never closed is skipped like any other token.
             if closing in target[start + 1 :]:
                 end = list(target).index(closing, start + 1)
             if end > start + 1:
                 yield start + 1, end
         else:
+            # The words up to the next mark are one literal, unless they name what
+            # follows.
             while end < len(target) and is_word(target[end]):
                 end += 1
             if end > start and (*target, "")[end] not in ("(", "=", ":"):
@@ -237,7 +253,8 @@ def slot_of(placeholder: Symbol) -> str | None:
 
 
 def strip_indices(tokens: Iterable[str]) -> tuple[str, ...]:
-    """Delexicalised tokens with every placeholder as its slot's terminal: what a target grammar has.
+    """Delexicalised tokens with every placeholder as its slot's terminal: what a target grammar
+    has.
 
     >>> strip_indices(("wake", "(", "@time_1", ")"))
     ('wake', '(', '@time', ')')
@@ -255,8 +272,8 @@ def substitute(symbols: Iterable[S], replacements: Mapping[S, S]) -> tuple[S, ..
 def slot_seeds(pairs: Iterable[tuple[Sequence[str], Sequence[str]]]) -> list[Rule]:
     """The rules that a search over delexicalised examples begins with.
 
-    Every placeholder yields itself, and the keyword argument whose value it is. So do words that are
-    the value of one: what is left to a search is how arguments are joined.
+    Every placeholder yields itself, and the keyword argument whose value it is. So do words that
+    are the value of one: what is left to a search is how arguments are joined.
 
     >>> source, target = "wake bob at @time_1", "wake ( who = bob , at = ' @time_1 ' )"
     >>> for rule in slot_seeds([(source.split(), target.split())]):
@@ -269,26 +286,32 @@ def slot_seeds(pairs: Iterable[tuple[Sequence[str], Sequence[str]]]) -> list[Rul
     for source, target in pairs:
         for placeholder in filter(slot_of, source):
             seeds.add(Rule((placeholder,), (placeholder,)))
+        # Plain values are looked up in the sentence; a placeholder must be a whole
+        # value.
         for argument, value in _keyword_arguments(tuple(target)):
             if not any(map(slot_of, value)):
                 for start, end in spans_like(source, value, len(source)):
                     seeds.add(Rule(tuple(source[start:end]), argument))
             elif len(value) == 1 and value[0] in source:
                 seeds.add(Rule(value, argument))
+    # Seeds of placeholders come first; their texts make the order reproducible.
     return sorted(seeds, key=lambda rule: (not slot_of(rule.source[0]), str(rule)))
 
 
 def _keyword_arguments(target: Tokens) -> Iterator[tuple[Tokens, Tokens]]:
-    """The arguments `key = value` and `"key" : "value"` of a program, each whole and its value alone.
+    """The arguments `key = value` and `"key" : "value"` of a program, each whole and its value
+    alone.
 
     `city . name = ' @name_1 '` is a comparison, and not an argument called `name`.
     """
     for at in range(1, len(target) - 1):
+        # A quoted key takes three tokens before the mark, a bare one takes one.
         start = at - 3 if at >= 3 and target[at - 1] in QUOTES else at - 1
         if target[at] not in ("=", ":") or target[max(start - 1, 0)] == ".":
             continue
         end = at + 2
         value = target[at + 1 : end]
+        # A quoted value runs to its closing quote, which belongs to the argument.
         if value[0] in QUOTES and value[0] in target[end:]:
             value = target[end : target.index(value[0], end)]
             end += len(value) + 1
@@ -296,13 +319,15 @@ def _keyword_arguments(target: Tokens) -> Iterator[tuple[Tokens, Tokens]]:
             yield target[start:end], value
 
 
-def relexicalize_rules(rules: Iterable[Rule], free_text: Collection[str] = ()) -> list[Rule]:
+def relexicalize_rules(
+    rules: Iterable[Rule], free_text: Collection[str] = ()
+) -> list[Rule]:
     """Rules over placeholders as rules that read slots: placeholders become non-terminals.
 
     A rule that reads nothing but a placeholder becomes one of the slot. The plainest such rule is
     there for every slot. For a slot of free text, of which every run of words is one more
-    alternative, it is there only where a rule needs it. Where a placeholder stands on one side only,
-    or twice in the source, there is no rule.
+    alternative, it is there only where a rule needs it. Where a placeholder stands on one side
+    only, or twice in the source, there is no rule.
 
     >>> rule = Rule.parse("wake NT_1 at @time_1 ### wake ( NT_1 , @time_1 )")
     >>> for rule in relexicalize_rules([rule]):
@@ -329,7 +354,9 @@ def _relexicalized(rule: Rule) -> Rule | None:
     numbers: dict[Symbol, Symbol] = {}
     for symbol in arguments:
         numbers[symbol] = NonTerminal(len(numbers) + 1)
-    if len(numbers) < len(arguments) or set(numbers) != set(filter(_is_argument, rule.target)):
+    if len(numbers) < len(arguments) or set(numbers) != set(
+        filter(_is_argument, rule.target)
+    ):
         return None
     slot = slot_of(rule.source[0])
     if slot and len(rule.source) == 1:
@@ -341,7 +368,9 @@ def _is_argument(symbol: Symbol) -> bool:
     return isinstance(symbol, NonTerminal) or slot_of(symbol) is not None
 
 
-def index_placeholders(rules: Iterable[Rule], sources: Iterable[Sequence[str]]) -> Iterator[Rule]:
+def index_placeholders(
+    rules: Iterable[Rule], sources: Iterable[Sequence[str]]
+) -> Iterator[Rule]:
     """Rules that read slots, one for each placeholder of delexicalised sentences.
 
     A search in these sentences begins with them.

@@ -96,7 +96,9 @@ def fit_slots(
                 chosen.append(variant.slot)
     if finds_texts:
         matcher = replace(draft, slots=tuple(chosen))
-        inferred = infer_free_text_slots(pairs, delexicalize_pairs(matcher, pairs), matcher)
+        inferred = infer_free_text_slots(
+            pairs, delexicalize_pairs(matcher, pairs), matcher
+        )
         texts = [fit_text_form(slot, matcher, pairs) for slot in inferred]
         chosen[len(declared) : len(declared)] = texts
     if not chosen:
@@ -156,12 +158,18 @@ class Occurrence:
         """A value in the program of the pair, if possible in quotes."""
         if text is None:
             return None
+        # The quote decides how a value is split into tokens, so each is tried in turn.
         for quote in QUOTES:
             if quote in self.target:
                 value = tuple(self.tokenize_value(text, quote))
                 start = find_tokens(value, self.target)
+                # An odd number of quotes before a value means that it stands inside of
+                # them.
                 if start is not None and self.target[:start].count(quote) % 2:
-                    around = self.target[start - 1], (*self.target, "")[start + len(value)]
+                    around = (
+                        self.target[start - 1],
+                        (*self.target, "")[start + len(value)],
+                    )
                     weight = 1 if around == (quote, quote) else PARTIAL_WEIGHT
                     return ProgramOccurrence(value, quote, weight)
         value = tuple(self.tokenize_value(text, ""))
@@ -174,7 +182,9 @@ def _is_longest(occurrence: Occurrence) -> bool:
     return occurrence.covering_length <= occurrence.end - occurrence.start
 
 
-def _occurrences(draft: SlotMatcher, pairs: Sequence[Pair]) -> dict[str, list[Occurrence]]:
+def _occurrences(
+    draft: SlotMatcher, pairs: Sequence[Pair]
+) -> dict[str, list[Occurrence]]:
     """All readings, by slot."""
     occurrences = defaultdict(list)
     for sentence, target in pairs:
@@ -190,7 +200,9 @@ def _occurrences(draft: SlotMatcher, pairs: Sequence[Pair]) -> dict[str, list[Oc
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A slot in certain forms, and the readings whose values programs have in these, or have not."""
+    """A slot in certain forms, and the readings whose values programs have in these,
+    or have not.
+    """
 
     slot: Slot
     explained: list[tuple[Occurrence, ProgramOccurrence]]
@@ -286,13 +298,16 @@ class QuotedValue(NamedTuple):
     positions: set[int]
 
 
-def quoted_values(sentence: TokenizedSentence, pair: DelexicalizedPair) -> Iterator[QuotedValue]:
+def quoted_values(
+    sentence: TokenizedSentence, pair: DelexicalizedPair
+) -> Iterator[QuotedValue]:
     """The quoted values of a program that are words of the sentence and not values of slots."""
     for start, end in literals(pair.target):
         if not start or pair.target[start - 1] not in QUOTATION_MARKS:
             continue
         key = key_before(pair.target, start)
         text = pair.target[start:end]
+        # Texts with a placeholder are values of slots already.
         if key is None or not set(pair.placeholders).isdisjoint(text):
             continue
         positions: set[int] = set()
@@ -303,7 +318,9 @@ def quoted_values(sentence: TokenizedSentence, pair: DelexicalizedPair) -> Itera
 
 
 def infer_free_text_slots(
-    pairs: Sequence[Pair], delexicalized: Sequence[DelexicalizedPair], slots: SlotMatcher
+    pairs: Sequence[Pair],
+    delexicalized: Sequence[DelexicalizedPair],
+    slots: SlotMatcher,
 ) -> list[Slot]:
     """Slots of free text for the keys of programs whose values are an open class.
 

@@ -108,7 +108,9 @@ class SlotInstances:
         """Mentions in the order of charts, with their sentence and each rule that reads them."""
         values = []
         for sentence, mentions in enumerate(self.mentions):
-            for mention in sorted(mentions, key=lambda mention: (-mention.start, mention.end)):
+            for mention in sorted(
+                mentions, key=lambda mention: (-mention.start, mention.end)
+            ):
                 rules = self.grammar.slot_readers.get(mention.slot, ())
                 values += [(sentence, mention, rule) for rule in rules]
         return values
@@ -118,15 +120,22 @@ class SlotInstances:
         encoded = self.grammar.encoded
         if self.slots is None:
             return encoded
-        rows = [(sentence, *mention[:2], rule) for sentence, mention, rule in self._values]
+        # There is one row for each mention and each rule that reads its slot.
+        rows = [
+            (sentence, *mention[:2], rule) for sentence, mention, rule in self._values
+        ]
         table = np.array(rows, dtype=np.int32).reshape(-1, 4).T.copy()
-        max_length = max((rule.max_length for rule in self.grammar.text_rules), default=0)
+        # No free text is longer than the longest sentence, which keeps numbers small.
+        max_length = max(
+            (rule.max_length for rule in self.grammar.text_rules), default=0
+        )
         texts = FreeTextIds(
             first=len(self.grammar) + len(rows),
             max_length=min(max_length, max(map(len, self.sources), default=0)),
             rules=len(self.grammar.text_rules),
         )
         words = int(self._first_words[-1])
+        # Every span of free text takes a rule number, and these may run out.
         if free_text_id(texts, words, 1, 0) > MOST_RULES:
             reason = f"there are too many ways to read {words:,} words as free text"
             advice = "give a smaller length in [slots], or fewer or shorter sentences"
@@ -134,7 +143,9 @@ class SlotInstances:
         values = encoded.arrays.values._replace(
             first=len(self.grammar),
             texts=texts,
-            first_value=offsets_from_lengths(np.bincount(table[0], minlength=len(self.sources))),
+            first_value=offsets_from_lengths(
+                np.bincount(table[0], minlength=len(self.sources))
+            ),
             starts=table[1],
             ends=table[2],
             rules=table[3],
@@ -159,8 +170,12 @@ class SlotInstances:
         value = self.slots.text_value(self.sentences[sentence], slot, *span)
         return sentence, Mention(*span, slot, value), rule
 
-    def with_meanings(self, graph: Hypergraph, targets: Sequence[Tokens]) -> EncodedGrammar:
-        """The encoded grammar with the tokens of those values of a graph that its targets can have."""
+    def with_meanings(
+        self, graph: Hypergraph, targets: Sequence[Tokens]
+    ) -> EncodedGrammar:
+        """The encoded grammar with the tokens of those values of a graph that its
+        targets can have.
+        """
         encoded = self.encoded
         if self.slots is None:
             return encoded
@@ -182,14 +197,18 @@ class SlotInstances:
                 meanings.append(text)
         words = self._first_words.item(-1)
         size = len(values.rules) + free_text_row(values.texts, len(slots), words, 1, 0)
-        vocabulary = ChainMap(more, encoded.vocabulary)  # type: ignore[arg-type]  # never written to
+        # This mapping is never written to, which its type would allow.
+        vocabulary = ChainMap(more, encoded.vocabulary)  # type: ignore[arg-type]
         tokens = Ragged.of(
-            [vocabulary.get(token, UNKNOWN_WORD) for token in meaning] for meaning in meanings
+            [vocabulary.get(token, UNKNOWN_WORD) for token in meaning]
+            for meaning in meanings
         )
         first_token, sizes = np.zeros((2, size), dtype=np.int32)
         first_token[rows] = tokens.offsets[:-1]
         sizes[rows] = np.diff(tokens.offsets)
-        values = values._replace(first_token=first_token, sizes=sizes, tokens=tokens.values)
+        values = values._replace(
+            first_token=first_token, sizes=sizes, tokens=tokens.values
+        )
         return EncodedGrammar(vocabulary, encoded.arrays._replace(values=values))
 
     def _texts_in(
@@ -207,7 +226,9 @@ class SlotInstances:
             if rule >= texts.first:
                 sentence = self._sentence_of(free_text_span(texts, rule)[0])
                 source = self.sources[sentence]
-                for span in spans_matching_target(source, targets[chart], texts.max_length):
+                for span in spans_matching_target(
+                    source, targets[chart], texts.max_length
+                ):
                     yield sentence, *span
 
 
@@ -247,8 +268,8 @@ def encoder_tokens(
 ) -> list[tuple[str, ...]]:
     """Tokens for the encoder: values are replaced by their slots, for seldom does the value matter.
 
-    Where mentions overlap, the longest counts, then the first. What slots of free text read stays as
-    it is, but words that are not `known` are replaced by their casing.
+    Where mentions overlap, the longest counts, then the first. What slots of free text read stays
+    as it is, but words that are not `known` are replaced by their casing.
     """
     slots = grammar.slots
     if slots is None:
@@ -256,11 +277,15 @@ def encoder_tokens(
     replaced = []
     for sentence, found in zip(sources, mentions or mentions_of(grammar, sources)):
         tokens = list(words_of(sentence))
+        # Unknown words show their casing alone, as the last slot of free text has it.
         if slots.free_text and known is not None:
             *_, slot = slots.free_text
             for at, word in enumerate(tokens):
                 if word not in known:
-                    tokens[at] = shape("".join(slots.text_value(sentence, slot, at, at + 1)))
+                    tokens[at] = shape(
+                        "".join(slots.text_value(sentence, slot, at, at + 1))
+                    )
+        # These spans do not overlap, and their length stays, so that positions hold.
         for readings in longest_spans(
             mention for mention in found if mention.slot not in slots.free_text
         ):

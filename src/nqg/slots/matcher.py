@@ -76,7 +76,9 @@ class SlotMatcher:
 
     language: str = "en"
     slots: tuple[Slot, ...] = ()
-    tokenize_value: TokenizeValue = field(default=split_on_spaces, repr=False, compare=False)
+    tokenize_value: TokenizeValue = field(
+        default=split_on_spaces, repr=False, compare=False
+    )
     today: date | None = None
     known: Mapping[Tokens, Sequence[Mention]] = field(
         default_factory=dict, repr=False, compare=False
@@ -125,11 +127,14 @@ class SlotMatcher:
                 words.update(" ".join(slot.names.values).split())
         return frozenset(words)
 
-    def mentions(self, sentence: Sentence, today: date | None = None) -> Sequence[Mention]:
+    def mentions(
+        self, sentence: Sentence, today: date | None = None
+    ) -> Sequence[Mention]:
         """Every value that a sentence may mention, by start, end and slot, without free text.
 
         While a model is trained, sentences refer to the day of the training sentences.
         """
+        # In training the day is that of the data, whatever the caller says.
         if self.known:
             today = None
             words = words_of(sentence)
@@ -138,6 +143,7 @@ class SlotMatcher:
         sentence = as_tokenized(sentence)
         mentions = {}
         for slot, start, end, fields in self.readings(sentence, today or self.today):
+            # The first reading of a span that the slot can write down wins.
             key = (start, end, slot.name)
             text = None if key in mentions else slot.write(fields)
             if text is not None:
@@ -145,20 +151,27 @@ class SlotMatcher:
         return tuple(mentions[key] for key in sorted(mentions))
 
     def readings(
-        self, sentence: TokenizedSentence, today: date | None, *, is_strict: bool = False
+        self,
+        sentence: TokenizedSentence,
+        today: date | None,
+        *,
+        is_strict: bool = False,
     ) -> Iterator[tuple[Slot, int, int, Fields]]:
         """Which words may be read as a value of which slot, and the fields that forms write.
 
         An expression that takes too long matches nothing or, if `is_strict`, is refused.
         """
         words = [token.text.casefold() for token in sentence.tokens]
+        # The built-in kinds are matched together, once for all slots.
         kinds = frozenset(FORMS).intersection(slot.kind for slot in self.slots)
         built_in = list(value_readings(words, self.language, kinds, today))
         for slot in self.slots:
             matches: list[tuple[int, int, Fields]] = []
             if slot.names is not None:
                 for start, end, value in slot.names.matches(words):
-                    matches.append((start, end, {"value": value, "lower_value": value.lower()}))
+                    matches.append(
+                        (start, end, {"value": value, "lower_value": value.lower()})
+                    )
             elif slot.kind == "regex":
                 matches = _expression_matches(slot, sentence, is_strict=is_strict)
             elif slot.kind == "quoted":
@@ -169,7 +182,12 @@ class SlotMatcher:
                         matches.append((start, end, fields))
             for start, end, fields in matches:
                 text = str(fields.get("verbatim") or sentence.as_written(start, end))
-                yield slot, start, end, {**fields, "verbatim": text, "lower": text.lower()}
+                yield (
+                    slot,
+                    start,
+                    end,
+                    {**fields, "verbatim": text, "lower": text.lower()},
+                )
 
     def text_value(self, sentence: Sentence, slot: str, start: int, end: int) -> Tokens:
         """Words of a sentence as a value of a slot of free text."""
@@ -182,7 +200,9 @@ class SlotMatcher:
 
     def _tokens(self, text: str, quote: str) -> Tokens:
         # A sentence has many runs of words that may be free text; most of them are plain.
-        is_plain = text.isascii() and "  " not in text and text.replace(" ", "").isalnum()
+        is_plain = (
+            text.isascii() and "  " not in text and text.replace(" ", "").isalnum()
+        )
         if is_plain and quote in self._quotes_of_words:
             return tuple(text.split())
         return tuple(self.tokenize_value(text, quote))
@@ -190,7 +210,11 @@ class SlotMatcher:
     @cached_property
     def _quotes_of_words(self) -> list[str]:
         """The quotes inside of which words are split at single spaces."""
-        return [quote for quote in QUOTES if tuple(self.tokenize_value("a b", quote)) == ("a", "b")]
+        return [
+            quote
+            for quote in QUOTES
+            if tuple(self.tokenize_value("a b", quote)) == ("a", "b")
+        ]
 
     def with_known(
         self, sentences: Iterable[TokenizedSentence], found: Iterable[Sequence[Mention]]
@@ -219,9 +243,18 @@ class SlotMatcher:
         False
         """
         text = " ".join(value)
+        # Inside of quotes, a quote must be escaped, and no lone backslash may end the
+        # text.
         if quote:
-            return regex.fullmatch(rf"(?:[^\\\{quote}]|\\.)*", text, regex.DOTALL) is not None
-        is_open = slot in self._by_name and self._by_name[slot].kind in ("text", "quoted")
+            return (
+                regex.fullmatch(rf"(?:[^\\\{quote}]|\\.)*", text, regex.DOTALL)
+                is not None
+            )
+        # Bare values are checked only for slots that hold whatever a user writes.
+        is_open = slot in self._by_name and self._by_name[slot].kind in (
+            "text",
+            "quoted",
+        )
         return not is_open or STRUCTURE.isdisjoint(text)
 
     def to_dict(self) -> dict[str, Any]:
@@ -248,16 +281,22 @@ class SlotMatcher:
         """The slots that `to_dict` and `write_names` wrote."""
         stored = read_dataclass(_StoredSlots, values, "slots", folder)
         if stored.language not in LANGUAGES:
-            raise FormatError(str(UnknownName("language", stored.language, LANGUAGES)), folder)
+            raise FormatError(
+                str(UnknownName("language", stored.language, LANGUAGES)), folder
+            )
         slots = []
         for slot in stored.slots:
-            names = read_gazetteer(_names_file(folder, slot)) if slot.is_listed else None
+            names = (
+                read_gazetteer(_names_file(folder, slot)) if slot.is_listed else None
+            )
             slots.append(replace(slot, names=names))
         try:
             today = date.fromisoformat(stored.today) if stored.today else None
         except ValueError as error:
             expected = "expected a day such as 2026-11-16 as today"
-            raise FormatError(f"slots: {expected}, found '{stored.today}'", folder) from error
+            raise FormatError(
+                f"slots: {expected}, found '{stored.today}'", folder
+            ) from error
         return cls(stored.language, tuple(slots), tokenize_value, today)
 
 
@@ -285,16 +324,22 @@ def _expression_matches(
     slot: Slot, sentence: TokenizedSentence, *, is_strict: bool
 ) -> list[tuple[int, int, Fields]]:
     """Matches of whole words: the value is the group `value`, else the first, else the match."""
+    # Only matches that begin and end where tokens do are whole words.
     starts = {token.start: at for at, token in enumerate(sentence.tokens)}
     ends = {token.end: at for at, token in enumerate(sentence.tokens, start=1)}
-    group = "value" if "value" in slot.pattern.groupindex else min(slot.pattern.groups, 1)
+    group = (
+        "value" if "value" in slot.pattern.groupindex else min(slot.pattern.groups, 1)
+    )
     matches = []
     try:
-        for match in slot.pattern.finditer(sentence.raw, overlapped=True, timeout=REGEX_SECONDS):
+        for match in slot.pattern.finditer(
+            sentence.raw, overlapped=True, timeout=REGEX_SECONDS
+        ):
             start, end = starts.get(match.start()), ends.get(match.end())
             if start is not None and end is not None and start < end:
                 matches.append((start, end, {"verbatim": match[group] or match[0]}))
     except TimeoutError as error:
+        # While a sentence is parsed, a slow expression is no reason to fail.
         if not is_strict:
             return []
         stopped = f"{slot.expression!r:.80} was stopped after {REGEX_SECONDS} s"
@@ -334,6 +379,7 @@ def longest_spans(mentions: Iterable[Mention]) -> list[tuple[Mention, ...]]:
     def longest_first(mention: Mention) -> tuple[int, int]:
         return mention.start - mention.end, mention.start
 
+    # Take spans greedily, the longest first and of equal ones the leftmost.
     groups = []
     covered: set[int] = set()
     for _, group in groupby(sorted(mentions, key=longest_first), longest_first):

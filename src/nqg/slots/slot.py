@@ -57,7 +57,9 @@ class Gazetteer:
     longest: dict[str, int] = field(repr=False)
 
     @classmethod
-    def of(cls, names: Iterable[tuple[str, str]], tokenize: Tokenize = str.split) -> Gazetteer:
+    def of(
+        cls, names: Iterable[tuple[str, str]], tokenize: Tokenize = str.split
+    ) -> Gazetteer:
         """Pairs of name and value as a gazetteer; the first value of a name counts.
 
         >>> cities = Gazetteer.of([("New York", "nyc"), ("Big Apple", "nyc"), ("York", "york")])
@@ -106,7 +108,9 @@ class Slot:
         for form in self.forms:
             if not is_form(form):
                 expected = f"expected one like '{self.possible_forms[0]}'"
-                raise FormatError(f"slot '{self.name}': {form!r:.80} is not a form, {expected}")
+                raise FormatError(
+                    f"slot '{self.name}': {form!r:.80} is not a form, {expected}"
+                )
 
     @cached_property
     def pattern(self) -> regex.Pattern[str]:
@@ -119,7 +123,9 @@ class Slot:
         try:
             return regex.compile(self.expression or "")
         except (regex.error, RecursionError, OverflowError) as error:
-            raise FormatError(f"{reason} is not a regular expression: {error}") from error
+            raise FormatError(
+                f"{reason} is not a regular expression: {error}"
+            ) from error
 
     @property
     def is_listed(self) -> bool:
@@ -168,12 +174,15 @@ def read_slots(
     for name, value in values.items():
         if not is_slot_name(name):
             raise FormatError(
-                f"expected letters, digits and '-' as the name of a slot, found '{name}'", place
+                f"expected letters, digits and '-' as the name of a slot, found '{name}'",
+                place,
             )
         table = {"kind": value} if isinstance(value, str) else value
         declared = read_dataclass(SlotTable, table, f"slot '{name}'", place)
         try:
-            slot = _read_slot(name, declared, place.parent if place else Path(), tokenize)
+            slot = _read_slot(
+                name, declared, place.parent if place else Path(), tokenize
+            )
             # An expression is refused here rather than at the first sentence.
             _ = slot.pattern
         except FormatError as error:
@@ -197,7 +206,9 @@ def _read_slot(name: str, table: SlotTable, folder: Path, tokenize: Tokenize) ->
         expected = "expected one of kind, regex, gazetteer, column or text"
         raise FormatError(f"slot '{name}': {expected}, found {found}")
     if table.kind is not None and table.kind not in BUILT_IN:
-        raise FormatError(f"slot '{name}': {UnknownName('kind of slot', table.kind, BUILT_IN)}")
+        raise FormatError(
+            f"slot '{name}': {UnknownName('kind of slot', table.kind, BUILT_IN)}"
+        )
     if (table.column is None) != (table.database is None):
         raise FormatError(f"slot '{name}': expected column and database together")
     if table.text is not None and table.text < 1:
@@ -218,7 +229,9 @@ def read_gazetteer(path: Path, tokenize: Tokenize = str.split) -> Gazetteer:
     """The names of a file, one a line: `alias<TAB>value`, or a name that is its own value."""
     gazetteer = Gazetteer.of(_names_in(path), tokenize)
     if not gazetteer.values:
-        raise FormatError("found no name, expected 'name' or 'alias<TAB>value' on every line", path)
+        raise FormatError(
+            "found no name, expected 'name' or 'alias<TAB>value' on every line", path
+        )
     return gazetteer
 
 
@@ -237,16 +250,22 @@ def _names_in(path: Path) -> Iterator[tuple[str, str]]:
 
 def write_gazetteer(path: Path, gazetteer: Gazetteer) -> None:
     """Write the names as `read_gazetteer` reads them without a tokenizer."""
-    write_text(path, "".join(f"{name}\t{value}\n" for name, value in gazetteer.values.items()))
+    write_text(
+        path, "".join(f"{name}\t{value}\n" for name, value in gazetteer.values.items())
+    )
 
 
-def column_values(database: Path | str, column: str, tokenize: Tokenize = str.split) -> Gazetteer:
+def column_values(
+    database: Path | str, column: str, tokenize: Tokenize = str.split
+) -> Gazetteer:
     """The distinct values of a column, `table.column` in any casing.
 
     The database is an SQLite file, or what a URL names.
     """
     table, _, name = column.partition(".")
     if not table or not name:
-        raise SettingsError(f"expected 'table.column' as the column of a slot, found '{column}'")
+        raise SettingsError(
+            f"expected 'table.column' as the column of a slot, found '{column}'"
+        )
     values = load_extension("nqg.sql.schema:distinct_values")(database, table, name)
     return Gazetteer.of(zip(values, values), tokenize)

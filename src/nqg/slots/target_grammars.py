@@ -9,7 +9,13 @@ from nqg.grammar.grammar import SLOT, Symbols
 from nqg.slots.delexicalize import slot_of, substitute
 from nqg.slots.matcher import SlotMatcher, fill_slot
 from nqg.text.brackets import QUOTES
-from nqg.types.target_grammar import Category, Production, TargetGrammar, TargetSymbol, Wildcard
+from nqg.types.target_grammar import (
+    Category,
+    Production,
+    TargetGrammar,
+    TargetSymbol,
+    Wildcard,
+)
 
 
 def add_placeholder_productions(
@@ -23,6 +29,7 @@ def add_placeholder_productions(
     <program> ::= wake ( <@time> )
     <@time> ::= @time_1 | @time_2
     """
+    # Placeholders are sorted, so that the grammar is the same in every run.
     slots = {}
     for token in sorted({*chain.from_iterable(programs)}):
         slot = slot_of(token)
@@ -34,7 +41,9 @@ def add_placeholder_productions(
     return TargetGrammar(tuple(productions))
 
 
-def allow_number_slots(target_grammar: TargetGrammar, slots: Sequence[str]) -> TargetGrammar:
+def allow_number_slots(
+    target_grammar: TargetGrammar, slots: Sequence[str]
+) -> TargetGrammar:
     """The grammar in which slots, whose values are numbers, stand wherever a number may.
 
     >>> grammar = TargetGrammar.parse("<query> ::= limit <number>\\n<number> ::= <#>")
@@ -46,8 +55,12 @@ def allow_number_slots(target_grammar: TargetGrammar, slots: Sequence[str]) -> T
     for production in target_grammar.productions:
         if Wildcard.NUMBER in production.right:
             for slot in slots:
-                number: dict[TargetSymbol, TargetSymbol] = {Wildcard.NUMBER: f"{SLOT}{slot}"}
-                more.append(Production(production.left, substitute(production.right, number)))
+                number: dict[TargetSymbol, TargetSymbol] = {
+                    Wildcard.NUMBER: f"{SLOT}{slot}"
+                }
+                more.append(
+                    Production(production.left, substitute(production.right, number))
+                )
     return TargetGrammar((*target_grammar.productions, *more))
 
 
@@ -65,25 +78,34 @@ def allow_literal_values(
     """
     values = set()
     for target in targets:
+        # Every short run of tokens without a non-terminal may be a value.
         for start, end in combinations(range(len(target) + 1), 2):
-            run = tuple(symbol for symbol in target[start:end] if isinstance(symbol, str))
+            run = tuple(
+                symbol for symbol in target[start:end] if isinstance(symbol, str)
+            )
             if len(run) < end - start or end - start > MAX_LITERAL_LENGTH:
                 continue
             for mention in slots.mentions(run):
                 if mention.end == len(run) and mention.value == run:
                     values.add((mention.token, run))
+            # The padding gives neighbours to runs at the ends of a target, too.
             before, after = ("", *target, "")[start], ("", *target, "")[end + 1]
             if before == after and before in QUOTES and before not in run:
                 values.update((f"{SLOT}{slot}", run) for slot in slots.free_text)
     more = set()
     for production in target_grammar.productions:
         for slot, run in values:
-            more.add(Production(production.left, fill_slot(production.right, slot, run)))
+            more.add(
+                Production(production.left, fill_slot(production.right, slot, run))
+            )
+    # Sets have no order: sorting keeps the grammar the same in every run.
     new = sorted(more.difference(target_grammar.productions), key=str)
     return TargetGrammar((*target_grammar.productions, *new))
 
 
-def open_slot_categories(target_grammar: TargetGrammar, quotes: Mapping[str, str]) -> TargetGrammar:
+def open_slot_categories(
+    target_grammar: TargetGrammar, quotes: Mapping[str, str]
+) -> TargetGrammar:
     """The grammar of programs with values for slots, given the quotes around those of each slot.
 
     >>> alarms = TargetGrammar.parse("<program> ::= wake ( @time , ' @name ' )")
@@ -92,7 +114,10 @@ def open_slot_categories(target_grammar: TargetGrammar, quotes: Mapping[str, str
     <@time> ::= <...>
     <@name> ::= <'> | <@name> <'>
     """
-    productions = _with_slot_categories(target_grammar, [f"{SLOT}{slot}" for slot in quotes])
+    productions = _with_slot_categories(
+        target_grammar, [f"{SLOT}{slot}" for slot in quotes]
+    )
+    # Slots that no production mentions get no productions.
     used = {*chain.from_iterable(production.right for production in productions)}
     for slot, quote in quotes.items():
         category = Category(f"{SLOT}{slot}")
@@ -106,9 +131,13 @@ def open_slot_categories(target_grammar: TargetGrammar, quotes: Mapping[str, str
     return TargetGrammar(tuple(productions))
 
 
-def _with_slot_categories(target_grammar: TargetGrammar, slots: Iterable[str]) -> list[Production]:
+def _with_slot_categories(
+    target_grammar: TargetGrammar, slots: Iterable[str]
+) -> list[Production]:
     """The productions with a category in the place of each slot."""
-    categories: dict[TargetSymbol, TargetSymbol] = {slot: Category(slot) for slot in slots}
+    categories: dict[TargetSymbol, TargetSymbol] = {
+        slot: Category(slot) for slot in slots
+    }
     return [
         Production(production.left, substitute(production.right, categories))
         for production in target_grammar.productions

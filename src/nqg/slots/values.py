@@ -113,14 +113,18 @@ def value_readings(
                 yield ValueReading(start, end, kind, fields)
 
 
-def pattern_matches(text: str, code: str, kinds: frozenset[str]) -> list[tuple[str, re.Match[str]]]:
+def pattern_matches(
+    text: str, code: str, kinds: frozenset[str]
+) -> list[tuple[str, re.Match[str]]]:
     """What each pattern matches, from left to right; one search tells where any of them does."""
     patterns, beginning = value_patterns(code, kinds)
     starts = [match.start() for match in beginning.finditer(text)]
+    # Sentences without values are done after this one search.
     if not starts:
         return []
     matches = []
     for kind, pattern in patterns:
+        # Matches of one pattern do not overlap; those of several may.
         end = 0
         for start in starts:
             match = pattern.match(text, start) if start >= end else None
@@ -146,6 +150,7 @@ def value_patterns(
         "unit": "|".join(language.units.values()),
         "month": "|".join(language.months),
         "weekday": "|".join(language.weekdays),
+        # Longer names come first, since an alternation takes the first that fits.
         "day": "|".join(sorted(language.days, key=len, reverse=True)),
     }
 
@@ -159,7 +164,10 @@ def value_patterns(
             for expression in expressions:
                 expanded = rf"(?:{expand(expression)})(?!\w)"
                 patterns.append((kind, re.compile(rf"(?<!\w){expanded}")))
+                # A group's name may not occur twice in one expression: the joined one
+                # has none.
                 beginnings.append(re.sub(r"\(\?P<\w+>", "(?:", expanded))
+    # An empty expression would match everywhere, where nothing should match.
     any_of = "|".join(beginnings) or "(?!)"
     return patterns, re.compile(rf"(?<!\w)(?={any_of})")
 
@@ -227,13 +235,23 @@ def _numbers(words: Sequence[str], code: str) -> list[_Number]:
             numbers[at] = _Number(at, at + 1, value, match[3] is not None)
     # Numbers in words.
     if any(_is_number_word(word, code) for word in words):
-        for number in _number_words(words, code, [*language.kept_words, *language.not_numbers]):
+        for number in _number_words(
+            words, code, [*language.kept_words, *language.not_numbers]
+        ):
             start, end, value, _ = number
             before = numbers.get(start - 1)
-            if before and not before.is_ordinal and value in _SCALES and end == start + 1:
+            if (
+                before
+                and not before.is_ordinal
+                and value in _SCALES
+                and end == start + 1
+            ):
                 # "2 million" is one number.
                 number = _Number(before.start, end, before.value * value)
-            elif words[start] in _SCALE_WORDS and words[max(start - 1, 0)] in ("a", "eine"):
+            elif words[start] in _SCALE_WORDS and words[max(start - 1, 0)] in (
+                "a",
+                "eine",
+            ):
                 # "A hundred" is one, too.
                 number = _Number(start - 1, end, value)
             numbers[number.start] = number
@@ -269,7 +287,11 @@ def _number_readings(
     for start, end, value, is_ordinal in numbers:
         if is_ordinal:
             rank = int(value)
-            fields: Fields = {"number": str(rank), "suffix": _suffix(rank), "index": str(rank - 1)}
+            fields: Fields = {
+                "number": str(rank),
+                "suffix": _suffix(rank),
+                "index": str(rank - 1),
+            }
             yield ValueReading(start, end, "ordinal", fields)
             continue
         yield ValueReading(start, end, "number", number_fields(value))
@@ -312,6 +334,7 @@ def _in_digits(
     ('half past 21 ', {0: 0, 5: 1, 10: 2, 13: 4})
     """
     starting = {}
+    # Negative numbers, and those that end in a kept word, stay as they are.
     for number in numbers:
         if number.value >= 0 and words[number.end - 1] not in kept_words:
             starting[number.start] = number
@@ -321,6 +344,7 @@ def _in_digits(
     while at < len(words):
         word, end = words[at], at + 1
         spoken = starting.get(at)
+        # A single word of digits stays as it was written, unless it is an ordinal.
         if spoken and (spoken.end > end or word.isalpha() or spoken.is_ordinal):
             word, end = _plain(spoken.value), spoken.end
             if spoken.is_ordinal:
@@ -336,7 +360,9 @@ def _in_digits(
 Groups = Mapping[str, str]
 
 
-def _time(groups: Groups, language: LanguagePatterns, today: date | None) -> Fields | None:
+def _time(
+    groups: Groups, language: LanguagePatterns, today: date | None
+) -> Fields | None:
     if groups["noon"]:
         return _clock(12, 0, 0, "pm")
     if groups["midnight"]:
@@ -361,22 +387,32 @@ def _time(groups: Groups, language: LanguagePatterns, today: date | None) -> Fie
 
 
 def _clock(hour: int, minute: int, second: int, half: str) -> Fields:
-    """The fields of a time: 7 in the evening is 19 of 24 hours, 7 without a half of the day is 7."""
+    """The fields of a time: 7 in the evening is 19 of 24 hours, 7 without a half of
+    the day is 7.
+    """
     hour24, hour12 = hour % 24, hour % 12 or 12
     if half:
         hour24 = hour % 12 + (12 if half == "pm" else 0)
     elif hour > 12 or hour == 0:
+        # Hour 0 and hours after 12 tell the half of the day by themselves.
         half = "pm" if hour24 >= 12 else "am"
     minutes = f":{minute:02}" if minute else ""
     fields: Fields = {"h": hour, "h24": hour24, "h12": hour12, "m": minute, "s": second}
     fields |= {"short": f"{hour}{minutes}", "short12": f"{hour12}{minutes}"}
     if half:
-        fields |= {"am": half, "AM": half.upper(), " am": f" {half}", " AM": f" {half.upper()}"}
+        fields |= {
+            "am": half,
+            "AM": half.upper(),
+            " am": f" {half}",
+            " AM": f" {half.upper()}",
+        }
         fields[" a_m"] = f" {half[0]}.m."
     return fields
 
 
-def _date(groups: Groups, language: LanguagePatterns, today: date | None) -> Fields | None:
+def _date(
+    groups: Groups, language: LanguagePatterns, today: date | None
+) -> Fields | None:
     fields: Fields = {}
     resolved: date | None = None
     if groups["month"]:
@@ -421,7 +457,9 @@ def _date(groups: Groups, language: LanguagePatterns, today: date | None) -> Fie
 
 
 def _position(word: str, names: Sequence[str]) -> int:
-    return next(at for at, spellings in enumerate(names) if word in spellings.split("|"))
+    return next(
+        at for at, spellings in enumerate(names) if word in spellings.split("|")
+    )
 
 
 def _names(field: str, position: int) -> Fields:
@@ -436,10 +474,17 @@ def _names(field: str, position: int) -> Fields:
 
 _SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400, "w": 604800}
 _ENGLISH_UNITS = {"s": "second", "min": "minute", "h": "hour", "d": "day", "w": "week"}
-_FRACTIONS = {"half": "0.5", "quarter": "0.25", "three_quarters": "0.75", "one_and_half": "1.5"}
+_FRACTIONS = {
+    "half": "0.5",
+    "quarter": "0.25",
+    "three_quarters": "0.75",
+    "one_and_half": "1.5",
+}
 
 
-def _duration(groups: Groups, language: LanguagePatterns, today: date | None) -> Fields | None:
+def _duration(
+    groups: Groups, language: LanguagePatterns, today: date | None
+) -> Fields | None:
     amounts = []
     for number in ("", "2", "3"):
         word, said = groups[f"unit{number}"], groups[f"count{number}"]
@@ -474,6 +519,7 @@ def _iso_duration(seconds: Decimal) -> str:
     days, rest = divmod(seconds, 86400)
     hours, rest = divmod(rest, 3600)
     minutes, rest = divmod(rest, 60)
+    # Units without a count are left out, and a duration of nothing is PT0S.
     time = ""
     for count, unit in ((hours, "H"), (minutes, "M"), (rest, "S")):
         if count:

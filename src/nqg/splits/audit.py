@@ -139,7 +139,9 @@ def audit_text(audits: Sequence[Audit]) -> str:
     lines.append("")
     for audit in audits:
         for side in Side:
-            longest = max(max(lengths[side], default=0) for lengths in audit.lengths.values())
+            longest = max(
+                max(lengths[side], default=0) for lengths in audit.lengths.values()
+            )
             for subset, lengths in audit.lengths.items():
                 histogram = lengths[side]
                 if histogram:
@@ -169,7 +171,9 @@ def mean_length(histogram: Histogram) -> float:
     >>> mean_length({2: 3, 6: 1})
     3.0
     """
-    return sum(length * count for length, count in histogram.items()) / sum(histogram.values())
+    return sum(length * count for length, count in histogram.items()) / sum(
+        histogram.values()
+    )
 
 
 def bars(histogram: Histogram, longest: int) -> str:

@@ -173,7 +173,9 @@ def regex_template(pattern: str, blank: str = "_") -> Template:
     try:
         compiled = re.compile(pattern)
     except re.error as error:
-        raise SettingsError(f"'{pattern}' is not a regular expression: {error}") from error
+        raise SettingsError(
+            f"'{pattern}' is not a regular expression: {error}"
+        ) from error
     return lambda target: compiled.sub(lambda _: blank, target)
 
 
@@ -201,10 +203,14 @@ class Language:
     template: Template
 
 
-FUNQL = Language("funql", BRACKET_TREES, regex_template(rf"(?<!\S)m[0-9]+(?!\S)|{CONSTANTS}"))
+FUNQL = Language(
+    "funql", BRACKET_TREES, regex_template(rf"(?<!\S)m[0-9]+(?!\S)|{CONSTANTS}")
+)
 BRACKETED = Language("brackets", BRACKET_TREES, constants_template)
 TOKENS_LANGUAGE = Language(
-    "tokens", Decomposition(lambda target: Counter(target.split()), neighbours), constants_template
+    "tokens",
+    Decomposition(lambda target: Counter(target.split()), neighbours),
+    constants_template,
 )
 COMPOUND_LANGUAGES = {
     "funql": "nqg.splits.compounds:FUNQL",
@@ -243,7 +249,9 @@ def load_language(name: str) -> Language:
 
 
 def language_of(
-    examples: Sequence[Example], language: Language | str | None = None, blank: str | None = None
+    examples: Sequence[Example],
+    language: Language | str | None = None,
+    blank: str | None = None,
 ) -> Language:
     """The language that is given or named, or else the likely one.
 

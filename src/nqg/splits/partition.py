@@ -60,7 +60,11 @@ class Sizes:
 
 
 def sizes_for(
-    total: int, *, train: Amount | None = None, test: Amount | None = None, dev: Amount = 0
+    total: int,
+    *,
+    train: Amount | None = None,
+    test: Amount | None = None,
+    dev: Amount = 0,
 ) -> Sizes:
     """The sizes for a dataset of `total` examples; a side that is not given takes what remains.
 
@@ -81,6 +85,7 @@ def sizes_for(
     for subset, amount in {"dev": dev, "train": train, "test": test}.items():
         if amount is None:
             continue
+        # Amounts are checked before they are rounded, so errors show what was given.
         is_share = isinstance(amount, float)
         if is_share and not 0 <= amount < 1:
             raise SettingsError(
@@ -94,6 +99,7 @@ def sizes_for(
             # A share above 0 is at least one example.
             amount = max(round(amount * total), math.ceil(amount))
         counts[subset] = int(amount)
+    # At most one of train and test is missing here, and takes the rest.
     rest = total - sum(counts.values())
     sizes = Sizes(counts.get("train", rest), counts.get("test", rest), counts["dev"])
     sizes.check(total)
@@ -110,10 +116,14 @@ def partition(order: Sequence[int], sizes: Sizes, made_by: Provenance) -> Split:
     return Split(train, held_out[sizes.dev :], held_out[: sizes.dev], made_by)
 
 
-def random_split(examples: Sequence[Example], sizes: Sizes, rng: random.Random) -> Split:
+def random_split(
+    examples: Sequence[Example], sizes: Sizes, rng: random.Random
+) -> Split:
     """Train, dev and test drawn at random, without replacement."""
     sizes.check(len(examples))
-    return partition(rng.sample(range(len(examples)), len(examples)), sizes, {"method": "random"})
+    return partition(
+        rng.sample(range(len(examples)), len(examples)), sizes, {"method": "random"}
+    )
 
 
 class Side(StrEnum):
@@ -121,7 +131,9 @@ class Side(StrEnum):
     TARGET = "target"
 
 
-def length_split(examples: Sequence[Example], sizes: Sizes, *, by: Side = Side.SOURCE) -> Split:
+def length_split(
+    examples: Sequence[Example], sizes: Sizes, *, by: Side = Side.SOURCE
+) -> Split:
     """The examples in order of length, ties in the order of the dataset, then divided.
 
     A double space counts as one more token: the published Spider split counts so. Of examples that
@@ -161,14 +173,18 @@ def template_split(
         groups[template(example.target)].append(position)
     train, held_out = _divide(list(groups.values()), sizes.train, rng)
     dev, test = _divide(held_out, sizes.dev, rng) if sizes.dev else ([], held_out)
-    return Split(_positions(train), _positions(test), _positions(dev), {"method": "template"})
+    return Split(
+        _positions(train), _positions(test), _positions(dev), {"method": "template"}
+    )
 
 
 def _positions(groups: Iterable[Group]) -> tuple[int, ...]:
     return tuple(sorted(chain.from_iterable(groups)))
 
 
-def _divide(groups: list[Group], size: int, rng: random.Random) -> tuple[list[Group], list[Group]]:
+def _divide(
+    groups: list[Group], size: int, rng: random.Random
+) -> tuple[list[Group], list[Group]]:
     """Groups that hold as near to `size` examples as possible, and the others; neither is empty."""
     if len(groups) < 2:
         raise SettingsError(
@@ -199,6 +215,7 @@ def nearest_subset(sizes: Sequence[int], wanted: int) -> set[int]:
             lowest = fresh & -fresh
             last_added[lowest.bit_length() - 1] = number
             fresh ^= lowest
+    # All of the sizes together would leave nothing for the other part.
     del last_added[sum(sizes)]
     total = min(last_added, key=lambda height: (abs(height - wanted), height))
     members = set()
@@ -240,6 +257,7 @@ def split(
     rng = random.Random(seed)
     if method == "length":
         return length_split(examples, sizes, by=Side(by))
+    # A length split draws nothing, so only the other methods record the seed.
     made_by: dict[str, str | int] = {"seed": seed}
     if method == "random":
         divided = random_split(examples, sizes, rng)
@@ -255,7 +273,9 @@ def split(
             from nqg.splits.tmcd import DEFAULT_SETTINGS, tmcd_split
 
             settings = settings or DEFAULT_SETTINGS
-            divided = tmcd_split(examples, sizes, language.decomposition, rng, settings, progress)
+            divided = tmcd_split(
+                examples, sizes, language.decomposition, rng, settings, progress
+            )
     else:
         raise UnknownName("way to split a dataset", method, METHODS)
     return replace(divided, made_by={**divided.made_by, **made_by})

@@ -51,7 +51,9 @@ class Bags(NamedTuple):
     width: int
 
     def row(self, example: int) -> list[int]:
-        row: list[int] = self.ids[self.starts[example] : self.starts[example + 1]].tolist()
+        row: list[int] = self.ids[
+            self.starts[example] : self.starts[example + 1]
+        ].tolist()
         return row
 
     def totals(self, positions: Int64Array) -> Int64Array:
@@ -69,7 +71,9 @@ class Decomposed(NamedTuple):
 
 
 def decomposed(examples: Sequence[Example], decomposition: Decomposition) -> Decomposed:
-    """Every target taken apart, each different one once; the error names a target that cannot be."""
+    """Every target taken apart, each different one once; the error names a target that
+    cannot be.
+    """
 
     def counters(features: Callable[[str], Counter[str]]) -> Iterator[Counter[str]]:
         known: dict[str, Counter[str]] = {}
@@ -79,7 +83,9 @@ def decomposed(examples: Sequence[Example], decomposition: Decomposition) -> Dec
                 try:
                     known[target] = features(target)
                 except FormatError as error:
-                    reason = f"the target of example {number}, '{target}': {error.reason}"
+                    reason = (
+                        f"the target of example {number}, '{target}': {error.reason}"
+                    )
                     raise FormatError(reason) from error
             yield known[target]
 
@@ -93,13 +99,18 @@ def bags(counters: Iterable[Counter[str]]) -> Bags:
     for counter in counters:
         for feature in counter:
             vocabulary.setdefault(feature, len(vocabulary))
+        # Rows ascend, because the kernels merge them.
         for feature in sorted(counter, key=vocabulary.__getitem__):
             ids.append(vocabulary[feature])
             counts.append(counter[feature])
         lengths.append(len(counter))
         sizes.append(counter.total())
     starts = offsets_from_lengths(lengths)
-    columns = np.array(ids, np.int32), np.array(counts, np.int32), np.array(sizes, np.int64)
+    columns = (
+        np.array(ids, np.int32),
+        np.array(counts, np.int32),
+        np.array(sizes, np.int64),
+    )
     return Bags(starts, *columns, width=len(vocabulary))
 
 
@@ -128,6 +139,7 @@ class SwapOutcome(NamedTuple):
 def tally(bags: Bags, train: Int64Array, test: Int64Array, alpha: float) -> Tally:
     """The features of the examples `train` and `test` counted, ready for swaps."""
     in_train, in_test = bags.totals(train), bags.totals(test)
+    # Swaps move counts between the sides, so none ever exceeds the sum of both.
     counts = np.arange((in_train + in_test).max(initial=0) + 1, dtype=np.float64)
     powers = counts**alpha, counts ** (1 - alpha)
     totals = np.array([in_train.sum(), in_test.sum()])
@@ -161,7 +173,9 @@ def divergence_of(tally: Tally, overlap: float, gain: int) -> float:
     if train_total == 0 or test_total == 0:
         return 0.0
     alpha = tally.alpha
-    scale = math.exp(alpha * math.log(train_total) + (1.0 - alpha) * math.log(test_total))
+    scale = math.exp(
+        alpha * math.log(train_total) + (1.0 - alpha) * math.log(test_total)
+    )
     # Rounding can carry equal counts below 0.
     return max(0.0, 1.0 - overlap / scale)
 
@@ -206,6 +220,7 @@ def removes_last_atom(tally: Tally, leaving: int, entering: int) -> bool:
     starts, ids, counts, _, _ = tally.bags
     there = starts[entering]
     for here in range(starts[leaving], starts[leaving + 1]):
+        # All that train has of the feature is in the example that leaves.
         if tally.train[ids[here]] == counts[here]:
             while there < starts[entering + 1] and ids[there] < ids[here]:
                 there += 1
@@ -239,7 +254,9 @@ class Arrangement(NamedTuple):
 
 def arrangement(data: Decomposed, train: Int64Array, test: Int64Array) -> Arrangement:
     compounds = tally(data.compounds, train, test, COMPOUND_ALPHA)
-    return Arrangement(train, test, compounds, tally(data.atoms, train, test, ATOM_ALPHA))
+    return Arrangement(
+        train, test, compounds, tally(data.atoms, train, test, ATOM_ALPHA)
+    )
 
 
 @kernel
@@ -249,17 +266,25 @@ def gap(arrangement: Arrangement, goal: Goal) -> float:
 
 def objective(arrangement: Arrangement, goal: Goal) -> tuple[float, float]:
     """What is wrong with an arrangement: first atoms beyond their bound, then the gap."""
-    return max(tallied_divergence(arrangement.atoms) - goal.atom_bound, 0.0), gap(arrangement, goal)
+    return max(tallied_divergence(arrangement.atoms) - goal.atom_bound, 0.0), gap(
+        arrangement, goal
+    )
 
 
 @kernel
-def gap_after_swap(arrangement: Arrangement, goal: Goal, train_row: int, test_row: int) -> float:
+def gap_after_swap(
+    arrangement: Arrangement, goal: Goal, train_row: int, test_row: int
+) -> float:
     leaving, entering = arrangement.train[train_row], arrangement.test[test_row]
-    return abs(goal.aim - outcome_of_swap(arrangement.compounds, leaving, entering).divergence)
+    return abs(
+        goal.aim - outcome_of_swap(arrangement.compounds, leaving, entering).divergence
+    )
 
 
 @kernel
-def swap_if_legal(arrangement: Arrangement, goal: Goal, train_row: int, test_row: int) -> bool:
+def swap_if_legal(
+    arrangement: Arrangement, goal: Goal, train_row: int, test_row: int
+) -> bool:
     """Swap two examples, unless that takes an atom out of train or atoms too far apart.
 
     Above the bound on atom divergence, swaps that lower it are still welcome.
@@ -269,7 +294,10 @@ def swap_if_legal(arrangement: Arrangement, goal: Goal, train_row: int, test_row
     if removes_last_atom(atoms, leaving, entering):
         return False
     outcome = outcome_of_swap(atoms, leaving, entering)
-    if goal.atom_bound < outcome.divergence and tallied_divergence(atoms) <= outcome.divergence:
+    if (
+        goal.atom_bound < outcome.divergence
+        and tallied_divergence(atoms) <= outcome.divergence
+    ):
         return False
     overlap = outcome_of_swap(compounds, leaving, entering).overlap
     swap(compounds, leaving, entering, overlap)
@@ -331,12 +359,15 @@ def _cover_atoms(start: Arrangement, rng: random.Random) -> bool:
             if atoms.train[atom] == 0:
                 holders[atom].append(row)
     for atom in sorted(holders):
+        # A swap for another atom may have brought this one along.
         if atoms.train[atom]:
             continue
+        # The rows are still right: a row that was swapped gave train all of its atoms.
         row = rng.choice(holders[atom])
         for train_row in np.roll(range(train.size), -rng.randrange(train.size)):
             leaving, entering = train[train_row], test[row]
             if not removes_last_atom(atoms, leaving, entering):
+                # The overlap is not kept here; `random_start` counts everything anew.
                 swap(atoms, leaving, entering, 0.0)
                 train[train_row], test[row] = entering, leaving
                 break
@@ -382,9 +413,12 @@ def anneal(
             return
         train_row = _random_row(arrangement.train, randomness)
         test_row = _random_row(arrangement.test, randomness)
+        # The generator never returns 1, so the logarithm is finite.
         allowance = -temperature * math.log(1.0 - randomness.random())
         after = gap_after_swap(arrangement, goal, train_row, test_row)
-        if after <= now + allowance and swap_if_legal(arrangement, goal, train_row, test_row):
+        if after <= now + allowance and swap_if_legal(
+            arrangement, goal, train_row, test_row
+        ):
             now = after
 
 
@@ -408,19 +442,26 @@ MIN_GAIN = 1e-12
 
 
 @kernel
-def hill_climb(arrangement: Arrangement, goal: Goal, cursor: Int64Array, weighings: int) -> None:
-    """Weigh the next pairs; `cursor` has the pair to go on from and how many in a row have not helped."""
+def hill_climb(
+    arrangement: Arrangement, goal: Goal, cursor: Int64Array, weighings: int
+) -> None:
+    """Weigh the next pairs; `cursor` has the pair to go on from and how many in a row
+    have not helped.
+    """
     rows = arrangement.test.size
     pairs = arrangement.train.size * rows
     now = gap(arrangement, goal)
     for _ in range(weighings):
         if cursor[1] == pairs or now <= goal.tolerance:
             return
+        # The cursor runs through all pairs, and begins again behind the last.
         train_row, test_row = cursor[0] // rows, cursor[0] % rows
         cursor[0] = (cursor[0] + 1) % pairs
         cursor[1] += 1
         after = gap_after_swap(arrangement, goal, train_row, test_row)
-        if after < now - MIN_GAIN and swap_if_legal(arrangement, goal, train_row, test_row):
+        if after < now - MIN_GAIN and swap_if_legal(
+            arrangement, goal, train_row, test_row
+        ):
             now = after
             cursor[1] = 0
 
@@ -453,7 +494,8 @@ class Budget:
 
 
 Clock = Callable[[], float]
-# Called with the share of the budget that is spent, the start that the search is on, and where it is.
+# Called with the share of the budget that is spent, the start that the search is on, and where it
+# is.
 Report = Callable[[float, int, Arrangement], None]
 
 
@@ -501,18 +543,32 @@ def annealing_search(
             if share >= 1:
                 break
             temperature = unit * HOT * (COLD / HOT) ** share
-            anneal(current, goal, temperature, budget.moves // TEMPERATURE_STEPS + 1, randomness)
+            anneal(
+                current,
+                goal,
+                temperature,
+                budget.moves // TEMPERATURE_STEPS + 1,
+                randomness,
+            )
             refresh(current.compounds)
             refresh(current.atoms)
-            spent = max((start - 1 + share) / budget.restarts, (clock() - begun) / budget.seconds)
+            spent = max(
+                (start - 1 + share) / budget.restarts,
+                (clock() - begun) / budget.seconds,
+            )
             report(min(spent, 1.0), start, current)
             if gap(current, goal) <= goal.tolerance:
                 break
         # The best so far; another start if there is time.
         best = min(best, current, key=lambda candidate: objective(candidate, goal))
-        if start >= budget.restarts or clock() >= deadline or gap(best, goal) <= goal.tolerance:
+        if (
+            start >= budget.restarts
+            or clock() >= deadline
+            or gap(best, goal) <= goal.tolerance
+        ):
             break
         current = _start(problem, budget, rng)
+    # The last climb weighs about as many swaps as one annealing, at most.
     for _ in itertools.islice(_hill_climbing(best, goal, budget.moves // 10 + 1), 10):
         report(1.0, start, best)
         if clock() >= deadline:
@@ -528,7 +584,9 @@ def _start(problem: Problem, budget: Budget, rng: random.Random) -> Arrangement:
 
 
 def _hill_climbing(current: Arrangement, goal: Goal, weighings: int) -> Iterator[int]:
-    """Climb until no swap helps; yields how many pairs in a row did not, every so many weighings."""
+    """Climb until no swap helps; yields how many pairs in a row did not, every so many
+    weighings.
+    """
     cursor = np.zeros(2, dtype=np.int64)
     pairs = current.train.size * current.test.size
     while cursor[1] < pairs and gap(current, goal) > goal.tolerance:
@@ -571,7 +629,11 @@ def tmcd_search(
 
     def report(spent: float, start: int, current: Arrangement) -> None:
         divergence = tallied_divergence(current.compounds)
-        progress(f"start {start}: compound divergence {divergence:.3f}", int(100 * spent), 100)
+        progress(
+            f"start {start}: compound divergence {divergence:.3f}",
+            int(100 * spent),
+            100,
+        )
 
     sizes.check(len(data.atoms.sizes))
     goal = settings.goal
@@ -590,7 +652,10 @@ def tmcd_search(
     devs = [sorted(rng.sample(held_out, sizes.dev)) for _ in range(draws)]
     dev = min(devs, key=lambda dev: objective(without(dev), goal))
     reached = without(dev)
-    made_by: dict[str, str | int | float] = {"method": "tmcd", "search": str(settings.method)}
+    made_by: dict[str, str | int | float] = {
+        "method": "tmcd",
+        "search": str(settings.method),
+    }
     for name, value in asdict(settings).items():
         is_idle = name == "tolerance" and settings.target_divergence is None
         if name != "method" and value is not None and not is_idle:

@@ -58,7 +58,9 @@ class TmcdSettings:
         for name in ("target_divergence", "max_atom_divergence"):
             value = getattr(self, name)
             if value is not None and not 0 <= value <= 1:
-                raise SettingsError(f"{name} is {value}; a divergence lies between 0 and 1")
+                raise SettingsError(
+                    f"{name} is {value}; a divergence lies between 0 and 1"
+                )
         check_above_zero(self, "tolerance", "moves", "restarts", "seconds")
 
     @property
@@ -85,4 +87,6 @@ def tmcd_split(
     """A TMCD split of examples whose targets have this decomposition."""
     from nqg.splits.swap_search import decomposed, tmcd_search
 
-    return tmcd_search(decomposed(examples, decomposition), sizes, rng, settings, progress)
+    return tmcd_search(
+        decomposed(examples, decomposition), sizes, rng, settings, progress
+    )

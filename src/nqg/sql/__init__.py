@@ -1,1 +1,3 @@
-"""SQL as programs: schemas of databases, queries as a grammar learns them, and databases that answer queries."""
+"""SQL as programs: schemas of databases, queries as a grammar learns them, and databases that
+answer queries.
+"""

@@ -1,9 +1,11 @@
-"""A database that answers queries: one `select` at a time, read-only, within bounds of time and size.
+"""A database that answers queries: one `select` at a time, read-only, within bounds of time and
+size.
 
-What runs is what a model wrote, and a model may be made to write anything. So of a SQLite file nothing depends on how a
-query looks. The file is opened for reading; an authorizer lets SQLite compile nothing but reading from tables of the
-schema and calling functions of a short list; bounds on time, rows, lengths and depths end what takes too much. Other
-databases have no authorizer: every word of a query must be known, and the session reads only.
+What runs is what a model wrote, and a model may be made to write anything. So of a SQLite file
+nothing depends on how a query looks. The file is opened for reading; an authorizer lets SQLite
+compile nothing but reading from tables of the schema and calling functions of a short list; bounds
+on time, rows, lengths and depths end what takes too much. Other databases have no authorizer: every
+word of a query must be known, and the session reads only.
 """
 
 from __future__ import annotations
@@ -22,7 +24,15 @@ from typing import Any
 from nqg.errors import FormatError, NqgError
 from nqg.files import is_url
 from nqg.sql.schema import Schema, read_database
-from nqg.sql.tokens import NAME, RESERVED, SQL_QUOTES, is_number, quoted, sql_text, sql_words
+from nqg.sql.tokens import (
+    NAME,
+    RESERVED,
+    SQL_QUOTES,
+    is_number,
+    quoted,
+    sql_text,
+    sql_words,
+)
 
 Value = str | int | float | bytes | None
 
@@ -83,7 +93,9 @@ class Rows:
 def _plain(value: Value) -> str | int | float | None:
     if isinstance(value, bytes):
         return f"x'{value.hex()}'"
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+    return (
+        str(value) if isinstance(value, float) and not math.isfinite(value) else value
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,20 +108,24 @@ class Database:
     most_rows: int = 1_000
 
     @classmethod
-    def open(cls, path: Path | str, *, seconds: float = 2.0, most_rows: int = 1_000) -> Database:
+    def open(
+        cls, path: Path | str, *, seconds: float = 2.0, most_rows: int = 1_000
+    ) -> Database:
         """The database in a file, or of a URL; one that cannot be read is refused here."""
         kind = UrlDatabase if is_url(path) else cls
         return kind(str(path), read_database(path), seconds, most_rows)
 
     def run(self, query: str) -> Rows:
-        """The result of a `select`; whatever else a query is, or whatever it runs into, is a `QueryError`.
+        """The result of a `select`; whatever else a query is, or whatever it runs into, is a
+        `QueryError`.
 
-        The database gets the words that `sql_words` finds, so that both read the same: without comments, and with
-        strings in single quotation marks, which are never names.
+        The database gets the words that `sql_words` finds, so that both read the same: without
+        comments, and with strings in single quotation marks, which are never names.
         """
         try:
             words = [
-                quoted(word, "'") if word[0] in SQL_QUOTES else word for word in sql_words(query)
+                quoted(word, "'") if word[0] in SQL_QUOTES else word
+                for word in sql_words(query)
             ]
             if [word.lower() for word in words[:1]] != ["select"]:
                 raise QueryError(
@@ -132,27 +148,38 @@ class Database:
             raise QueryError(f"the query does not run: {late}") from None
         return Rows(columns, tuple(rows[: self.most_rows]), len(rows) > self.most_rows)
 
-    def _fetched(self, words: list[str]) -> tuple[tuple[str, ...], list[tuple[Value, ...]]]:
+    def _fetched(
+        self, words: list[str]
+    ) -> tuple[tuple[str, ...], list[tuple[Value, ...]]]:
         """The columns and rows of a query, one row more than there may be."""
         with self._guarded(time.monotonic() + self.seconds) as connection:
             cursor = connection.execute(sql_text(words))
-            return tuple(name for name, *_ in cursor.description or ()), cursor.fetchmany(
-                self.most_rows + 1
-            )
+            return tuple(
+                name for name, *_ in cursor.description or ()
+            ), cursor.fetchmany(self.most_rows + 1)
 
     @contextmanager
     def _guarded(self, until: float) -> Iterator[sqlite3.Connection]:
-        """A connection of its own, for one query: what one query does to it, the next one never meets."""
+        """A connection of its own, for one query: what one query does to it, the next one never
+        meets.
+        """
         tables = {table.name for table in self.schema.tables}
 
-        def authorize(action: int, first: str | None, second: str | None, *_: str | None) -> int:
+        def authorize(
+            action: int, first: str | None, second: str | None, *_: str | None
+        ) -> int:
+            # A list of what is allowed is safer than one of what is denied.
             is_allowed = (
                 action == sqlite3.SQLITE_SELECT
                 or (action == sqlite3.SQLITE_READ and (first or "").lower() in tables)
-                or (action == sqlite3.SQLITE_FUNCTION and (second or "").lower() in FUNCTIONS)
+                or (
+                    action == sqlite3.SQLITE_FUNCTION
+                    and (second or "").lower() in FUNCTIONS
+                )
             )
             return sqlite3.SQLITE_OK if is_allowed else sqlite3.SQLITE_DENY
 
+        # The file is opened for reading only, whatever the query says.
         uri = f"{Path(self.place).resolve().as_uri()}?mode=ro"
         with closing(
             sqlite3.connect(uri, uri=True, timeout=self.seconds, isolation_level=None)
@@ -162,6 +189,7 @@ class Database:
             for bound, most in BOUNDS.items():
                 connection.setlimit(bound, most)
             connection.text_factory = lambda text: text.decode("utf-8", "replace")
+            # The authorizer comes after the pragmas, which it would deny.
             connection.set_authorizer(authorize)
             connection.set_progress_handler(lambda: time.monotonic() > until, STEPS)
             yield connection
@@ -180,16 +208,24 @@ FORBIDDEN = frozenset(
 class UrlDatabase(Database):
     """A database that SQLAlchemy reaches, at the URL `place`."""
 
-    def _fetched(self, words: list[str]) -> tuple[tuple[str, ...], list[tuple[Value, ...]]]:
+    def _fetched(
+        self, words: list[str]
+    ) -> tuple[tuple[str, ...], list[tuple[Value, ...]]]:
         from nqg.sql.database_url import connected
 
         words = words[:-1] if words[-1] == ";" else words
         self._check(words)
         try:
             with connected(self.place, self.seconds) as connection:
-                once = connection.execution_options(no_parameters=True, stream_results=True)
+                once = connection.execution_options(
+                    no_parameters=True, stream_results=True
+                )
                 found = once.exec_driver_sql(sql_text(words))
-                rows = [tuple(map(_as_value, row)) for row in found.fetchmany(self.most_rows + 1)]
+                # One row more than is shown tells whether the result was cut.
+                rows = [
+                    tuple(map(_as_value, row))
+                    for row in found.fetchmany(self.most_rows + 1)
+                ]
                 if any(
                     isinstance(value, (str, bytes)) and len(value) > MOST_BYTES
                     for row in rows
@@ -203,20 +239,31 @@ class UrlDatabase(Database):
             raise QueryError(f"the query does not run: {error}") from None
 
     def _check(self, words: list[str]) -> None:
-        """Refuse what is not known to be harmless: names of nothing in the schema, functions not on the list, marks."""
+        """Refuse what is not known to be harmless: names of nothing in the schema, functions not on
+        the list, marks.
+        """
         lower = [word.lower() for word in words]
         depth = max(accumulate((word == "(") - (word == ")") for word in words))
-        if sum(map(len, words)) > MOST_BYTES or depth > BOUNDS[sqlite3.SQLITE_LIMIT_EXPR_DEPTH]:
+        if (
+            sum(map(len, words)) > MOST_BYTES
+            or depth > BOUNDS[sqlite3.SQLITE_LIMIT_EXPR_DEPTH]
+        ):
             raise QueryError("the query does not run: it is too long, or too deep")
         if (
             lower.count("select") > BOUNDS[sqlite3.SQLITE_LIMIT_COMPOUND_SELECT]
             or len(words) > MOST_QUERY_WORDS
         ):
-            raise QueryError("the query does not run: it is too long, or selects too often")
+            raise QueryError(
+                "the query does not run: it is too long, or selects too often"
+            )
         tables = {table.name for table in self.schema.tables}
-        known = tables.union(FORBIDDEN_KEYWORDS, *(table.columns for table in self.schema.tables))
+        known = tables.union(
+            FORBIDDEN_KEYWORDS, *(table.columns for table in self.schema.tables)
+        )
         known |= {
-            word for before, word in pairwise(lower) if before == "as" or before in tables
+            word
+            for before, word in pairwise(lower)
+            if before == "as" or before in tables
         }  # aliases
         for word, after in zip(lower, [*lower[1:], ""], strict=True):
             is_string, is_name = word[0] in SQL_QUOTES, NAME.fullmatch(word) is not None
@@ -227,7 +274,9 @@ class UrlDatabase(Database):
                 or (is_name and word not in (FUNCTIONS if is_called else known))
                 or not (is_string or is_name or word in URL_MARKS or is_number(word))
             ):
-                raise QueryError(f"the query does not run: {word!r:.80} is not allowed in it")
+                raise QueryError(
+                    f"the query does not run: {word!r:.80} is not allowed in it"
+                )
 
 
 def _as_value(value: Any) -> Value:
@@ -236,10 +285,15 @@ def _as_value(value: Any) -> Value:
     >>> _as_value(Decimal("1.50")), _as_value(True), _as_value(memoryview(b"a"))
     (1.5, 1, b'a')
     """
+    # Other drivers have more types than SQLite; equal values have to compare equal.
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, Decimal):
         return float(value)
     if isinstance(value, (bytearray, memoryview)):
         return bytes(value)
-    return value if value is None or isinstance(value, (str, int, float, bytes)) else str(value)
+    return (
+        value
+        if value is None or isinstance(value, (str, int, float, bytes))
+        else str(value)
+    )

@@ -1,6 +1,8 @@
-"""Databases that SQLAlchemy reaches: a URL, such as `postgresql+psycopg://reader@host/shop`, in the place of a file.
+"""Databases that SQLAlchemy reaches: a URL, such as `postgresql+psycopg://reader@host/shop`, in the
+place of a file.
 
-A connection is for one use. It is told to read only, where the database knows how, and what was done is rolled back.
+A connection is for one use. It is told to read only, where the database knows how, and what was
+done is rolled back.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 SECONDS = 60.0  # that reading a schema, or the values of a column, may take
-# What makes a session, or its transaction, one that cannot write. A user who may only read is the better guard.
+# What makes a session, or its transaction, one that cannot write. A user who may only
+# read is the better guard.
 READ_ONLY = {
     "sqlite": ("pragma query_only = on", "pragma trusted_schema = off"),
     "postgresql": ("set transaction read only",),
@@ -35,7 +38,9 @@ TIME_LIMIT = {
 
 @contextmanager
 def connected(url: str, seconds: float = SECONDS) -> Iterator[Connection]:
-    """A connection that only reads, and ends what takes longer than `seconds`; what fails is an error with a reason."""
+    """A connection that only reads, and ends what takes longer than `seconds`; what fails is an
+    error with a reason.
+    """
     try:
         from sqlalchemy import NullPool, create_engine, make_url
         from sqlalchemy.exc import DBAPIError, SQLAlchemyError
@@ -48,7 +53,10 @@ def connected(url: str, seconds: float = SECONDS) -> Iterator[Connection]:
         raise NqgError(
             "expected the URL of a database, such as postgresql+psycopg://user@host/name"
         ) from None
-    if found.get_backend_name() == "sqlite" and not Path(found.database or "").is_file():
+    if (
+        found.get_backend_name() == "sqlite"
+        and not Path(found.database or "").is_file()
+    ):
         raise NqgError(
             f"{name}: expected a SQLite database, found no such file"
         )  # where a connection would make one
@@ -69,7 +77,10 @@ def connected(url: str, seconds: float = SECONDS) -> Iterator[Connection]:
             finally:
                 timer.cancel()
                 connection.rollback()
-    except (SQLAlchemyError, ImportError) as error:  # the latter of a driver that is not installed
+    except (
+        SQLAlchemyError,
+        ImportError,
+    ) as error:  # the latter of a driver that is not installed
         first = error.orig if isinstance(error, DBAPIError) else error
         reason = (
             f"it takes more than {seconds:g} s"
@@ -80,7 +91,9 @@ def connected(url: str, seconds: float = SECONDS) -> Iterator[Connection]:
 
 
 def _stop(connection: Connection, is_late: threading.Event) -> None:
-    """End the query that runs, if the driver can: `interrupt` and `cancel` are what drivers call it."""
+    """End the query that runs, if the driver can: `interrupt` and `cancel` are what drivers call
+    it.
+    """
     is_late.set()
     driver = connection.connection.dbapi_connection
     for name in ("interrupt", "cancel"):

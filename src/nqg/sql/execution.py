@@ -1,4 +1,6 @@
-"""Queries that are run on a database: what does not run is not an answer, and right is what gives the same rows."""
+"""Queries that are run on a database: what does not run is not an answer, and right is what gives
+the same rows.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,17 @@ from nqg.sql.tokens import as_sql, sql_words
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """A system whose queries are run: its answers have `rows`, and it abstains where a query has no result."""
+    """A system whose queries are run: its answers have `rows`, and it abstains where a query has no
+    result.
+    """
 
     system: System
     database: Database
 
     def answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
-        return (executed(answer, self.database) for answer in self.system.answers(sentences))
+        return (
+            executed(answer, self.database) for answer in self.system.answers(sentences)
+        )
 
 
 def executed(answer: Answer, database: Database) -> Answer:
@@ -32,13 +38,19 @@ def executed(answer: Answer, database: Database) -> Answer:
         return replace(answer, rows=database.run(answer.target))
     except QueryError as error:
         return replace(
-            answer, target=None, probability=None, confidence=None, reading=None, reason=str(error)
+            answer,
+            target=None,
+            probability=None,
+            confidence=None,
+            reading=None,
+            reason=str(error),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutionJudge:
-    """Right is a query that gives the same rows as the reference, in the same order if the reference asks for one.
+    """Right is a query that gives the same rows as the reference, in the same order if the
+    reference asks for one.
 
     Where the reference has no result, it must be the same query.
     """
@@ -64,7 +76,9 @@ def same_result(rows: Rows, others: Rows, *, ordered: bool) -> bool:
     >>> same_result(one, other, ordered=False), same_result(one, other, ordered=True)
     (True, False)
     """
-    first, second = ([tuple(map(_comparable, row)) for row in each.rows] for each in (rows, others))
+    first, second = (
+        [tuple(map(_comparable, row)) for row in each.rows] for each in (rows, others)
+    )
     return (
         first == second if ordered else Counter(first) == Counter(second)
     ) and rows.is_cut == others.is_cut
@@ -86,6 +100,7 @@ def is_ordered(query: str) -> bool:
         words = sql_words(query)
     except FormatError:
         return False
+    # Only an `order` outside of all parentheses orders the rows of the query itself.
     for word in words:
         depth += (word == "(") - (word == ")")
         if depth == 0 and word.lower() == "order":

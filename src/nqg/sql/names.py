@@ -1,12 +1,15 @@
-"""What the names in a SQL query stand for: tables, columns and aliases, by the scopes that sqlglot finds.
+"""What the names in a SQL query stand for: tables, columns and aliases, by the scopes that sqlglot
+finds.
 
-A context-free grammar cannot say that a column belongs to a table of its own query: `sql_problem` says it afterwards.
-And aliases that count (`t1`, `CITYalias0`) depend on where a part of a query stands, so that no rule is shared between
-places: `named_aliases` calls them after their tables, `numbered_aliases` counts them again.
+A context-free grammar cannot say that a column belongs to a table of its own query: `sql_problem`
+says it afterwards. And aliases that count (`t1`, `CITYalias0`) depend on where a part of a query
+stands, so that no rule is shared between places: `named_aliases` calls them after their tables,
+`numbered_aliases` counts them again.
 
-Parsing and scopes are sqlglot's. Which scope a name is looked up in is SQLite's way, which sqlglot's `qualify` does not
-follow: first the tables after `from`, then the results that are given a name, then the queries around; letter case does
-not count. A query that cannot be parsed keeps its aliases.
+Parsing and scopes are sqlglot's. Which scope a name is looked up in is SQLite's way, which
+sqlglot's `qualify` does not follow: first the tables after `from`, then the results that are given
+a name, then the queries around; letter case does not count. A query that cannot be parsed keeps its
+aliases.
 """
 
 from __future__ import annotations
@@ -62,7 +65,9 @@ class Source:
     def label(self) -> str:
         """What a message calls it."""
         return (
-            self.node.name if isinstance(self.node, exp.Table) else self.node.alias or "(select …)"
+            self.node.name
+            if isinstance(self.node, exp.Table)
+            else self.node.alias or "(select …)"
         )
 
     def has(self, column: str, tables: Tables) -> bool:
@@ -100,7 +105,11 @@ class Select:
     @property
     def aliases(self) -> list[exp.Identifier]:
         """The names that results are given."""
-        return [result.args["alias"] for result in self.results if isinstance(result, exp.Alias)]
+        return [
+            result.args["alias"]
+            for result in self.results
+            if isinstance(result, exp.Alias)
+        ]
 
     def called(self, qualifier: str) -> list[Source]:
         return [source for source in self.sources if source.name == qualifier.lower()]
@@ -113,7 +122,9 @@ class Select:
         return None
 
     def alias_of(self, column: exp.Column) -> exp.Identifier | None:
-        """Where a result of a subquery, or of a select, is given the name that a column means, if it means one."""
+        """Where a result of a subquery, or of a select, is given the name that a column means, if
+        it means one.
+        """
         owners: list[Select | None] = []
         if column.table:
             source = self.source_of(column)
@@ -132,29 +143,41 @@ class Select:
         """Whether a result is called so, or is a `*` that stands for such a column."""
         for result in self.results:
             if result.is_star:
+                # A star with a table in front stands for the columns of that table
+                # only.
                 among = (
-                    self.called(result.table) if isinstance(result, exp.Column) else self.sources
+                    self.called(result.table)
+                    if isinstance(result, exp.Column)
+                    else self.sources
                 )
                 if any(source.has(column, tables) for source in among):
                     return True
             elif (
-                isinstance(result, (exp.Alias, exp.Column)) and result.output_name.lower() == column
+                isinstance(result, (exp.Alias, exp.Column))
+                and result.output_name.lower() == column
             ):
                 return True
         return False
 
 
 def parse_selects(query: str) -> list[Select]:
-    """All selects of a query, from outside to inside; a query that cannot be parsed is refused with the place."""
+    """All selects of a query, from outside to inside; a query that cannot be parsed is refused with
+    the place.
+    """
     if not re.match(r"\s*select\b", query, flags=re.IGNORECASE):
-        raise FormatError(f"expected a query that begins with 'select', found {query[:80]!r}")
+        raise FormatError(
+            f"expected a query that begins with 'select', found {query[:80]!r}"
+        )
     try:
-        statements = [each for each in sqlglot.parse(query, dialect=Dialect) if each is not None]
+        statements = [
+            each for each in sqlglot.parse(query, dialect=Dialect) if each is not None
+        ]
         scope = build_scope(statements[0])
         if len(statements) > 1 or scope is None:
             raise FormatError(f"expected one query, found {query[:80]!r}")
         return list(_selects(scope, None, None))
     except ParseError as error:
+        # Name the place by the words before it, because a query may be one long line.
         place = error.errors[0]
         before = " ".join(str(place["start_context"]).split()[-4:])
         raise FormatError(
@@ -174,10 +197,15 @@ def _selects(
     scopes = _joined_scopes(scope)
     for each in scopes:
         shares = any(
-            join.method == "NATURAL" or join.args.get("using") for join in each.find_all(exp.Join)
+            join.method == "NATURAL" or join.args.get("using")
+            for join in each.find_all(exp.Join)
         )
-        results = each.expression.selects if isinstance(each.expression, exp.Select) else []
-        compound.append(Select(results, parent, clause, _columns(each), shares, compound=compound))
+        results = (
+            each.expression.selects if isinstance(each.expression, exp.Select) else []
+        )
+        compound.append(
+            Select(results, parent, clause, _columns(each), shares, compound=compound)
+        )
     if scope is not scopes[-1]:
         # The `order by` of a union stands behind its last select.
         compound[-1].columns += _columns(scope)
@@ -204,11 +232,17 @@ def _joined_scopes(scope: Scope) -> list[Scope]:
     """The selects that `union`, `intersect` and `except` join."""
     if not scope.set_operation_scopes:
         return [scope]
-    return [each for operand in scope.set_operation_scopes for each in _joined_scopes(operand)]
+    return [
+        each
+        for operand in scope.set_operation_scopes
+        for each in _joined_scopes(operand)
+    ]
 
 
 def _columns(scope: Scope) -> list[exp.Column]:
-    """The columns that are named in a scope; what stands in double quotation marks alone is a string."""
+    """The columns that are named in a scope; what stands in double quotation marks alone is a
+    string.
+    """
     columns = [
         column
         for column in scope.find_all(exp.Column)
@@ -234,7 +268,8 @@ def read_selects(query: str) -> list[Select]:
 
 
 def sql_problem(query: str, schema: Schema) -> str:
-    """The first table, alias or column of a query that does not exist or could be several, in words; "" if all is well.
+    """The first table, alias or column of a query that does not exist or could be several, in
+    words; "" if all is well.
 
     >>> from nqg.sql.schema import Table
     >>> schema = Schema("hr", (Table("projects", ("id", "name")), Table("offices", ("id", "city"))))
@@ -248,16 +283,22 @@ def sql_problem(query: str, schema: Schema) -> str:
     except FormatError as error:
         return str(error)
     tables = {table.name: frozenset(table.columns) for table in schema.tables}
+    # The problems are found lazily, so nothing after the first is looked at.
     return next(_problems(selects, tables), "")
 
 
 def _problems(selects: Sequence[Select], tables: Tables) -> Iterator[str]:
     for select in selects:
         for source in select.sources:
-            if isinstance(source.node, exp.Table) and source.node.name.lower() not in tables:
+            if (
+                isinstance(source.node, exp.Table)
+                and source.node.name.lower() not in tables
+            ):
                 yield f"there is no table '{source.node.name}'"
         for name, number in Counter(source.name for source in select.sources).items():
-            if name and number > 1:  # SQLite makes do with it until a column could be of both
+            if (
+                name and number > 1
+            ):  # SQLite makes do with it until a column could be of both
                 yield f"{number} tables of the query are called '{name}'"
     for select in selects:
         for column in select.columns:
@@ -265,7 +306,9 @@ def _problems(selects: Sequence[Select], tables: Tables) -> Iterator[str]:
             if (
                 number == 0 and _clause(column) is exp.Order
             ):  # after a union it may name a column of any select
-                number = max(_candidates(each, column, tables) for each in select.compound)
+                number = max(
+                    _candidates(each, column, tables) for each in select.compound
+                )
             if number == 0:
                 yield _missing(select, column)
             elif number > 1:
@@ -307,9 +350,11 @@ def _missing(select: Select, column: exp.Column) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AliasStyle:
-    """How aliases are made: `t1`, `t2`, … anew in each select or, without a prefix, `CITYalias0` through the query.
+    """How aliases are made: `t1`, `t2`, … anew in each select or, without a prefix, `CITYalias0`
+    through the query.
 
-    Where tables have aliases of their own (`dogs as d`), `names` has them, and a second use counts: `d2`.
+    Where tables have aliases of their own (`dogs as d`), `names` has them, and a second use counts:
+    `d2`.
     """
 
     prefix: str | None = "t"
@@ -342,14 +387,19 @@ class AliasStyle:
         if usual != "":
             return cls(usual)
         return cls(
-            names={table: aliases.most_common(1)[0][0] for table, aliases in sorted(names.items())}
+            names={
+                table: aliases.most_common(1)[0][0]
+                for table, aliases in sorted(names.items())
+            }
         )
 
 
 T1 = AliasStyle()
 
 
-def _aliased_sources(selects: Iterable[Select]) -> Iterator[tuple[Source, exp.Identifier]]:
+def _aliased_sources(
+    selects: Iterable[Select],
+) -> Iterator[tuple[Source, exp.Identifier]]:
     for select in selects:
         for source in select.sources:
             if source.alias is not None:
@@ -363,13 +413,17 @@ def qualified_share(queries: Iterable[str]) -> float:
     0.5
     """
     columns = [
-        column for query in queries for select in read_selects(query) for column in select.columns
+        column
+        for query in queries
+        for select in read_selects(query)
+        for column in select.columns
     ]
     return sum(column.table != "" for column in columns) / max(len(columns), 1)
 
 
 def named_aliases(query: str) -> str:
-    """The query with its aliases called after their tables, a second use of a table in the same scope `city_2`.
+    """The query with its aliases called after their tables, a second use of a table in the same
+    scope `city_2`.
 
     >>> named_aliases("select t1.name from dogs as t1 join owners as t2 on t1.owner = t2.id")
     'select dogs.name from dogs as dogs join owners as owners on dogs.owner = owners.id'
@@ -382,6 +436,7 @@ def named_aliases(query: str) -> str:
 
     selects = read_selects(query)
     names = _assigned(selects, lambda source: numbered(_base(source, "derived_table")))
+    # Every select counts its own results, from the plain name on.
     for select in selects:
         fields: dict[str, Iterator[str]] = {}
         for alias in select.aliases:
@@ -400,7 +455,9 @@ def numbered_aliases(query: str, style: AliasStyle = T1) -> str:
     """
 
     def candidates(source: Source) -> Iterator[str]:
-        usual = style.names.get(source.node.name.lower()) if source.select is None else None
+        usual = (
+            style.names.get(source.node.name.lower()) if source.select is None else None
+        )
         if usual:
             yield usual
         for number in count(2 if usual else 1):
@@ -418,12 +475,17 @@ def numbered_aliases(query: str, style: AliasStyle = T1) -> str:
             if DERIVED_FIELD.fullmatch(alias.name):
                 bases[_start(alias)] = LATER_USE.sub("", alias.name)
     numbers: dict[str, Iterator[int]] = defaultdict(count)
-    names = {start: f"{base}alias{next(numbers[base])}" for start, base in sorted(bases.items())}
+    names = {
+        start: f"{base}alias{next(numbers[base])}"
+        for start, base in sorted(bases.items())
+    }
     return _renamed(query, selects, names)
 
 
 def _base(source: Source, of_subquery: str) -> str:
-    """What an alias is called after: the table as it is written, or what stands before the number of a subquery's."""
+    """What an alias is called after: the table as it is written, or what stands before the number
+    of a subquery's.
+    """
     if source.select is None:
         return source.node.name
     counted = COUNTED_ALIAS.fullmatch(source.node.alias)
@@ -440,7 +502,11 @@ def _assigned(
     names: dict[int, str] = {}
 
     def called(source: Source) -> str:
-        return source.name if source.alias is None else names.get(_start(source.alias), "").lower()
+        return (
+            source.name
+            if source.alias is None
+            else names.get(_start(source.alias), "").lower()
+        )
 
     used = [
         (select, source)
@@ -448,21 +514,27 @@ def _assigned(
         for column in select.columns
         if (source := select.source_of(column))
     ]
-    for select in selects:  # from outside to inside, so that what is around has its names
+    for (
+        select
+    ) in selects:  # from outside to inside, so that what is around has its names
         taken = {source.name for source in select.sources if source.alias is None}
         for inner, source in used:
             if select in inner.enclosing and source not in select.sources:
                 taken.add(called(source))
         for source in select.sources:
             if source.alias is not None:
-                name = next(name for name in candidates(source) if name.lower() not in taken)
+                name = next(
+                    name for name in candidates(source) if name.lower() not in taken
+                )
                 names[_start(source.alias)] = name
                 taken.add(name.lower())
     return names
 
 
 def _renamed(query: str, selects: Sequence[Select], aliases: Mapping[int, str]) -> str:
-    """The query with other aliases where they are given and where they are used; all else stays as it was."""
+    """The query with other aliases where they are given and where they are used; all else stays as
+    it was.
+    """
     names = dict(aliases)
     ends: dict[int, int] = {}
 
@@ -472,6 +544,7 @@ def _renamed(query: str, selects: Sequence[Select], aliases: Mapping[int, str]) 
             ends[_start(identifier)] = identifier.meta["end"] + 1
 
     for select in selects:
+        # An alias is renamed where it is given, and then where columns use it.
         for alias in (
             *select.aliases,
             *(source.alias for source in select.sources if source.alias),
@@ -482,6 +555,7 @@ def _renamed(query: str, selects: Sequence[Select], aliases: Mapping[int, str]) 
             source = select.source_of(column)
             if source is not None:
                 rename(column.args["table"], source.alias)
+    # Replace from left to right, and copy what lies between two names unchanged.
     pieces: list[str] = []
     end = 0
     for start, name in sorted(names.items()):

@@ -1,8 +1,9 @@
-"""SQL as the programs of a grammar: the queries of one database in one form, and back in the spelling of the data.
+"""SQL as the programs of a grammar: the queries of one database in one form, and back in the
+spelling of the data.
 
-A grammar learns more from queries that look alike. So names and keywords are in lower case, aliases are called after
-their tables, strings stand in single quotation marks, and no query ends in a semicolon. What the training queries did
-instead is remembered, and answers are spelled so.
+A grammar learns more from queries that look alike. So names and keywords are in lower case, aliases
+are called after their tables, strings stand in single quotation marks, and no query ends in a
+semicolon. What the training queries did instead is remembered, and answers are spelled so.
 """
 
 from __future__ import annotations
@@ -21,14 +22,29 @@ from nqg.errors import FormatError
 from nqg.files import is_url, read_json, write_text
 from nqg.settings_reader import read_dataclass
 from nqg.slots.slot import column_values
-from nqg.sql.names import AliasStyle, named_aliases, numbered_aliases, qualified_share, sql_problem
+from nqg.sql.names import (
+    AliasStyle,
+    named_aliases,
+    numbered_aliases,
+    qualified_share,
+    sql_problem,
+)
 from nqg.sql.schema import Schema
 from nqg.sql.target_grammar import SqlForm, sql_target_grammar
-from nqg.sql.tokens import SQL_QUOTES, is_number, quoted, sql_text, sql_tokens, sql_words
+from nqg.sql.tokens import (
+    SQL_QUOTES,
+    is_number,
+    quoted,
+    sql_text,
+    sql_tokens,
+    sql_words,
+)
 from nqg.text.sentences import SentenceTokenizer
 from nqg.types.target_grammar import TargetGrammar
 
-FEWEST = 2  # values that questions and queries must share before a column is a slot unasked
+FEWEST = (
+    2  # values that questions and queries must share before a column is a slot unasked
+)
 QUALIFIED = 0.9  # of the columns stand behind their tables: then these say enough
 
 
@@ -48,7 +64,9 @@ class SqlPrograms:
 
     def __post_init__(self) -> None:
         if self.quote not in SQL_QUOTES:
-            raise FormatError(f"expected ' or \" as quotation mark, found {self.quote!r}")
+            raise FormatError(
+                f"expected ' or \" as quotation mark, found {self.quote!r}"
+            )
         if not self.schema.tables:
             raise FormatError("expected a schema with tables, found none")
 
@@ -68,13 +86,18 @@ class SqlPrograms:
         spellings: dict[str, Counter[str]] = {}
         quotes = Counter({"'": 0})
         for query in queries:
-            with suppress(FormatError):  # of a string that is never closed; `tokenize` refuses it
+            with suppress(
+                FormatError
+            ):  # of a string that is never closed; `tokenize` refuses it
                 for word in sql_words(named_aliases(query)):
                     if word[0] in SQL_QUOTES:
                         quotes[word[0]] += 1
                     else:
                         spellings.setdefault(word.lower(), Counter())[word] += 1
-        usual = {word: found.most_common(1)[0][0] for word, found in sorted(spellings.items())}
+        usual = {
+            word: found.most_common(1)[0][0]
+            for word, found in sorted(spellings.items())
+        }
         ended = sum(query.rstrip().endswith(";") for query in queries)
         return cls(
             schema,
@@ -82,7 +105,9 @@ class SqlPrograms:
             {word: written for word, written in usual.items() if word != written},
             quotes.most_common(1)[0][0],
             2 * ended > len(queries),
-            SqlForm.QUALIFIED if qualified_share(queries) > QUALIFIED else SqlForm.NAMED,
+            SqlForm.QUALIFIED
+            if qualified_share(queries) > QUALIFIED
+            else SqlForm.NAMED,
         )
 
     def __str__(self) -> str:
@@ -108,23 +133,28 @@ class SqlPrograms:
         """The query that tokens make, spelled as the training queries are."""
         words = sql_words(sql_text(tokens))
         written = (
-            quoted(word, self.quote) if word[0] in SQL_QUOTES else self.words.get(word, word)
+            quoted(word, self.quote)
+            if word[0] in SQL_QUOTES
+            else self.words.get(word, word)
             for word in words
         )
         query = numbered_aliases(sql_text(written), self.aliases)
         return f"{query};" if self.ends_with_semicolon else query
 
     def problem(self, query: str) -> str:
-        """Which table, alias or column of a query does not exist or could be several, in words; "" if all is well."""
+        """Which table, alias or column of a query does not exist or could be several, in words; ""
+        if all is well.
+        """
         return sql_problem(query, self.schema)
 
     def column_slots(
         self, database: Path | str, pairs: Iterable[tuple[str, str]]
     ) -> dict[str, dict[str, str]]:
-        """The slots that pairs of a question and its query show: columns some of whose values are in both; numbers.
+        """The slots that pairs of a question and its query show: columns some of whose values are
+        in both; numbers.
 
-        A column whose values another one of them has, too, is part of that slot: what is said of cities of customers
-        is said of those of shops. They are what a settings file would say:
+        A column whose values another one of them has, too, is part of that slot: what is said of
+        cities of customers is said of those of shops. They are what a settings file would say:
         `customers-city = {column = "customers.city", database = "shop.db"}`.
         """
         tokenize = SentenceTokenizer().tokenize
@@ -133,9 +163,12 @@ class SqlPrograms:
             for question, query in pairs
         ]
         strings = [
-            {word[1:-1].casefold() for word in query if word[0] in SQL_QUOTES} for _, query in read
+            {word[1:-1].casefold() for word in query if word[0] in SQL_QUOTES}
+            for _, query in read
         ]
-        shared: dict[str, Set[str]] = {}  # names of the columns that questions and queries share
+        shared: dict[
+            str, Set[str]
+        ] = {}  # names of the columns that questions and queries share
         for column in self.schema.columns:
             names = column_values(database, column, tokenize)
             shown = {
@@ -149,10 +182,14 @@ class SqlPrograms:
         place = str(database if is_url(database) else Path(database).resolve())
         largest = sorted(shared, key=lambda column: -len(shared[column]))
         found = {
-            re.sub(r"[^a-z0-9]+", "-", column).strip("-"): {"column": column, "database": place}
+            re.sub(r"[^a-z0-9]+", "-", column).strip("-"): {
+                "column": column,
+                "database": place,
+            }
             for column in shared
             if not any(
-                shared[column] <= shared[larger] for larger in largest[: largest.index(column)]
+                shared[column] <= shared[larger]
+                for larger in largest[: largest.index(column)]
             )
         }
         numbers = {
@@ -161,12 +198,18 @@ class SqlPrograms:
             for word in {*words}.intersection(query)
             if is_number(word)
         }
-        return found | ({"number": {"kind": "number"}} if len(numbers) >= FEWEST else {})
+        return found | (
+            {"number": {"kind": "number"}} if len(numbers) >= FEWEST else {}
+        )
 
     def write(self, path: Path) -> None:
         """Write it as JSON; `read` gives it back."""
-        write_text(path, json.dumps(asdict(self) | {"form": self.form.value}, indent=1) + "\n")
+        write_text(
+            path, json.dumps(asdict(self) | {"form": self.form.value}, indent=1) + "\n"
+        )
 
     @classmethod
     def read(cls, path: Path) -> SqlPrograms:
-        return read_dataclass(cls, read_json(path), "the SQL of the model", path, complete=True)
+        return read_dataclass(
+            cls, read_json(path), "the SQL of the model", path, complete=True
+        )

@@ -1,4 +1,6 @@
-"""Database schemas: which tables and columns a query may name, and the grammar of legal SQL over one of them."""
+"""Database schemas: which tables and columns a query may name, and the grammar of legal SQL over
+one of them.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ class ForeignKey:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A database, its tables and how they refer to each other; all names are in lower case, as in the dataset.
+    """A database, its tables and how they refer to each other; all names are in lower case, as in
+    the dataset.
 
     >>> str(Schema("pets_1", (Table("student", ("stuid", "age")), Table("pets", ("petid",)))))
     'student : stuid , age | pets : petid'
@@ -44,10 +47,16 @@ class Schema:
     @property
     def columns(self) -> tuple[str, ...]:
         """All columns in the order of the tables, each written `table.column`."""
-        return tuple(f"{table.name}.{column}" for table in self.tables for column in table.columns)
+        return tuple(
+            f"{table.name}.{column}"
+            for table in self.tables
+            for column in table.columns
+        )
 
     def __str__(self) -> str:
-        return " | ".join(f"{table.name} : {' , '.join(table.columns)}" for table in self.tables)
+        return " | ".join(
+            f"{table.name} : {' , '.join(table.columns)}" for table in self.tables
+        )
 
 
 @contextmanager
@@ -57,7 +66,9 @@ def _opened(path: Path) -> Iterator[Callable[..., list[tuple[Any, ...]]]]:
     if not path.is_file():
         raise FormatError("expected a SQLite database, found no such file", path)
     try:
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
+        with closing(
+            sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+        ) as database:
             yield lambda *query: database.execute(*query).fetchall()
     except (sqlite3.Error, UnicodeDecodeError) as error:
         # A name that is not UTF-8 cannot be decoded.
@@ -69,7 +80,9 @@ def _tables(fetch: Callable[..., list[tuple[Any, ...]]]) -> dict[str, list[str]]
     """The tables and views of a SQLite database, with their columns."""
     kinds = "type in ('table', 'view') and name not like 'sqlite\\_%' escape '\\'"
     tables = {}
-    for (name,) in fetch(f"select name from sqlite_master where {kinds} order by rowid"):
+    for (name,) in fetch(
+        f"select name from sqlite_master where {kinds} order by rowid"
+    ):
         columns = fetch("select name from pragma_table_info(?)", [name])
         tables[name] = [column for (column,) in columns]
     return tables
@@ -92,7 +105,9 @@ def read_database(database: Path | str) -> Schema:
                     key = f"{name}.{column}".lower(), f"{table}.{refers_to}".lower()
                     keys.append(ForeignKey(*key))
     if not columns:
-        raise FormatError("expected a SQLite database with at least one table, found none", path)
+        raise FormatError(
+            "expected a SQLite database with at least one table, found none", path
+        )
     tables = tuple(_table(name, names) for name, names in columns.items())
     return Schema(path.stem.lower(), tables, tuple(keys))
 
@@ -145,8 +160,13 @@ def _read_url(url: str) -> Schema:
         for table in names:
             columns = [column["name"] for column in inspector.get_columns(table)]
             tables.append(_table(table, columns))
+            # A key of several columns becomes one foreign key for each pair of columns.
             for key in inspector.get_foreign_keys(table):
-                for column, referred in zip(key["constrained_columns"], key["referred_columns"]):
+                for column, referred in zip(
+                    key["constrained_columns"], key["referred_columns"]
+                ):
                     refers_to = f"{key['referred_table']}.{referred}"
-                    keys.append(ForeignKey(f"{table}.{column}".lower(), refers_to.lower()))
+                    keys.append(
+                        ForeignKey(f"{table}.{column}".lower(), refers_to.lower())
+                    )
     return Schema(name, tuple(tables), tuple(keys))

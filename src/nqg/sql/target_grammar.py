@@ -36,7 +36,10 @@ class SqlConstants:
         """
         words = {word for query in queries for word in sql_words(query)}
         inside = {
-            token for word in words if word[0] in SQL_QUOTES for token in sql_tokens(word)[1:-1]
+            token
+            for word in words
+            if word[0] in SQL_QUOTES
+            for token in sql_tokens(word)[1:-1]
         }
         return cls(tuple(sorted(filter(is_number, words))), tuple(sorted(inside)))
 
@@ -44,25 +47,47 @@ class SqlConstants:
 class SqlForm(Enum):
     """How far a grammar of SQL ties columns to tables."""
 
-    PUBLISHED = "published"  # any column of the database, whatever the tables of the query
-    NAMED = "named"  # those of the tables of its query; aliases are called after their tables (`named_aliases`)
-    QUALIFIED = "qualified"  # so, but a column without a table before it may be any: small, for queries that name both
+    PUBLISHED = (
+        "published"  # any column of the database, whatever the tables of the query
+    )
+    # Columns of the tables of its query; aliases are called after their tables
+    # (`named_aliases`).
+    NAMED = "named"
+    # The same, but a column without a table before it may be any: small, for queries
+    # that name both.
+    QUALIFIED = "qualified"
 
 
 def sql_target_grammar(
-    schema: Schema, constants: SqlConstants | None = None, form: SqlForm = SqlForm.PUBLISHED
+    schema: Schema,
+    constants: SqlConstants | None = None,
+    form: SqlForm = SqlForm.PUBLISHED,
 ) -> str:
-    """The text of a target grammar that derives the tokens of the queries that make sense for `schema`.
+    """The text of a target grammar that derives the tokens of the queries that make sense for
+    `schema`.
 
-    Without `constants` a string may hold any tokens up to its closing quotation mark, and any number may be one.
+    Without `constants` a string may hold any tokens up to its closing quotation mark, and any
+    number may be one.
     """
     text = resources.files("nqg.sql").joinpath("sql.grammar").read_text("utf-8")
-    sections = dict(re.findall(r"^# == (.*) ==\n((?:(?!# == ).*\n)*)", text, flags=re.MULTILINE))
+    # The sections of the file are cut at their headings, and combined by form.
+    sections = dict(
+        re.findall(r"^# == (.*) ==\n((?:(?!# == ).*\n)*)", text, flags=re.MULTILINE)
+    )
     if form is SqlForm.PUBLISHED:
         select = sections["clauses"] + sections["select"]
-        lines = [sections["shared"], select, sections["published"], *_published_names(schema)]
+        lines = [
+            sections["shared"],
+            select,
+            sections["published"],
+            *_published_names(schema),
+        ]
     else:
-        select = sections["growing clauses"] + sections["select"] + sections["more of select"]
+        select = (
+            sections["growing clauses"]
+            + sections["select"]
+            + sections["more of select"]
+        )
         lines = [
             sections["shared"],
             select,
@@ -99,19 +124,30 @@ def _uses(name: str) -> list[str]:
 
 
 def _named_tables(schema: Schema, select: str, form: SqlForm) -> Iterator[str]:
-    """The names, and the categories of `select` once more for each table, called `<condition:city>` and so on.
+    """The names, and the categories of `select` once more for each table, called `<condition:city>`
+    and so on.
 
-    Where columns are qualified, one copy of the categories does: of which table a column is, stands before it.
+    Where columns are qualified, one copy of the categories does: of which table a column is, stands
+    before it.
     """
     is_qualified = form is SqlForm.QUALIFIED
     yield f"<derived> ::= {' | '.join(_uses('derived_table'))}"
     yield f"<column> ::= <column_name>\n{_all_columns(schema)}"
     if is_qualified:
         yield "<tables> ::= <source>"
-    copied = {*re.findall(r"^<(\w+)>", select, flags=re.MULTILINE), "tables", "column", "qualifier"}
+    # What a copy refers to has to be copied as well, or tables would be mixed.
+    copied = {
+        *re.findall(r"^<(\w+)>", select, flags=re.MULTILINE),
+        "tables",
+        "column",
+        "qualifier",
+    }
     any_copied = re.compile(rf"<({'|'.join(sorted(copied))})>")
-    productions = "\n".join(line for line in select.splitlines() if line.startswith("<"))
+    productions = "\n".join(
+        line for line in select.splitlines() if line.startswith("<")
+    )
     for number, table in enumerate(schema.tables):
+        # A name that is no plain word cannot be part of a category, so a number is.
         name = format_symbols(sql_tokens(table.name))
         of = table.name if re.fullmatch(r"\w+", table.name) else f"table.{number}"
         names = _uses(name)
@@ -135,11 +171,18 @@ def _named_tables(schema: Schema, select: str, form: SqlForm) -> Iterator[str]:
 def _constants(constants: SqlConstants | None) -> Iterator[str]:
     yield "\n# Constants"
     yield f"<number> ::= {'<#>' if constants is None else ' | '.join(constants.numbers)}"
+    # A string may hold the other quotation mark, but never its own.
     for quote, other in (SQL_QUOTES, reversed(SQL_QUOTES)):
-        inside = None if constants is None else dict.fromkeys((*constants.inside_strings, SPACE))
+        inside = (
+            None
+            if constants is None
+            else dict.fromkeys((*constants.inside_strings, SPACE))
+        )
         pieces = (
             f"<'> | {other}"
             if inside is None
-            else " | ".join(format_target_symbol(each) for each in inside if each != quote)
+            else " | ".join(
+                format_target_symbol(each) for each in inside if each != quote
+            )
         )
         yield f"<in_{quote}> ::= <piece_{quote}> | <in_{quote}> <piece_{quote}>\n<piece_{quote}> ::= {pieces}"

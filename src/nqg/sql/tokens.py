@@ -1,8 +1,9 @@
-"""SQL as strings of symbols: the words of a query, the tokens that a grammar sees, and the way back to text.
+"""SQL as strings of symbols: the words of a query, the tokens that a grammar sees, and the way back
+to text.
 
-Two views of the same query. In its *words* a quoted string is one unit. In its
-*tokens* a quoted string is opened up, so that rules can reach inside: `name = " NT_2 "`. White space between words
-is not part of a query: `sql_text` writes it in one way. Inside strings it counts, and is kept.
+Two views of the same query. In its *words* a quoted string is one unit. In its *tokens* a quoted
+string is opened up, so that rules can reach inside: `name = " NT_2 "`. White space between words is
+not part of a query: `sql_text` writes it in one way. Inside strings it counts, and is kept.
 """
 
 from __future__ import annotations
@@ -29,13 +30,16 @@ _PLAIN_TOKEN = re.compile(_PLAIN_SQL)
 _SQL_WORD = re.compile(
     rf""""(?:[^"]|"")*"|'(?:[^']|'')*'|-{_SQL_NUMBER}|<>|[<>!=]=|\|\||{_PLAIN_SQL}"""
 )
-_INSIDE = {quote: re.compile(rf"{quote}{quote}|{_PLAIN_SQL}|\s") for quote in SQL_QUOTES}
+_INSIDE = {
+    quote: re.compile(rf"{quote}{quote}|{_PLAIN_SQL}|\s") for quote in SQL_QUOTES
+}
 _SIGNED = re.compile(r"-?\d+(\.\d+)?")
 NAME = re.compile(r"[^\W\d]\w*")
 
 
 def text_tokens(text: str) -> tuple[str, ...]:
-    """Words, numbers and single punctuation marks of plain text, cut as the inside of a SQL string is.
+    """Words, numbers and single punctuation marks of plain text, cut as the inside of a SQL string
+    is.
 
     >>> text_tokens("voter_1: who called on 2018-03-17?")
     ('voter_1', ':', 'who', 'called', 'on', '2018', '-', '03', '-', '17', '?')
@@ -44,7 +48,8 @@ def text_tokens(text: str) -> tuple[str, ...]:
 
 
 def sql_words(text: str) -> tuple[str, ...]:
-    """The words of a query: names, numbers, operators, punctuation marks and whole quoted strings, as they are written.
+    """The words of a query: names, numbers, operators, punctuation marks and whole quoted strings,
+    as they are written.
 
     >>> sql_words("select t1.name from t as t1 where x >= -1.5 and y = 'a b'")[-8:]
     ('where', 'x', '>=', '-1.5', 'and', 'y', '=', "'a b'")
@@ -61,7 +66,9 @@ def sql_words(text: str) -> tuple[str, ...]:
             word[0] == "-" != word and words
         ):  # in `a -1` the sign is an operator, in `= -1` it belongs to the number
             left = words[-1]
-            if (_is_word(left) or left[-1] in (")", *SQL_QUOTES)) and left.lower() not in RESERVED:
+            if (
+                _is_word(left) or left[-1] in (")", *SQL_QUOTES)
+            ) and left.lower() not in RESERVED:
                 words.append("-")
                 word = word[1:]
         words.append(word)
@@ -110,7 +117,8 @@ def sql_text(tokens: Iterable[str]) -> str:
         else:
             # Only after a name does a dot stand close: "1 . 5" must not become a decimal number.
             is_close = any(
-                dot == "." and NAME.fullmatch(name) for dot, name in ((word, left), (left, before))
+                dot == "." and NAME.fullmatch(name)
+                for dot, name in ((word, left), (left, before))
             )
         text += word if is_close else f" {word}"
         before, left = left, word
@@ -123,10 +131,12 @@ def _words_of(tokens: Iterator[str]) -> Iterator[str]:
         if quote not in SQL_QUOTES:
             yield quote
             continue
+        # Both loops share one iterator, so this one goes on after the opening quote.
         content = [""]
         for token in tokens:
             if token == quote:
                 break
+            # Two words next to each other were separated by a space.
             if _is_word(content[-1]) and _is_word(token):
                 content.append(" ")
             content.append(" " if token == SPACE else token)
@@ -145,9 +155,9 @@ def as_sql(text: str) -> str:
     """
     try:
         return sql_text(text.split())
-    except (
-        FormatError
-    ):  # a quote that stands alone opens no string in SQL proper: the metric may know what it is
+    except FormatError:
+        # A quote that stands alone opens no string in SQL proper: the metric may know
+        # what it is.
         return text
 
 

@@ -138,7 +138,9 @@ class ProgramTokenizer:
         """The tokens without those for spaces outside of quotes; line breaks and tabs are kept."""
         return tuple(self._tokens(program, keeps_spaces=False))
 
-    def _tokens(self, program: str, quote: str = "", keeps_spaces: bool = True) -> Iterator[str]:
+    def _tokens(
+        self, program: str, quote: str = "", keeps_spaces: bool = True
+    ) -> Iterator[str]:
         if self.scheme == "spaces":
             yield from program.split()
             return
@@ -149,7 +151,9 @@ class ProgramTokenizer:
             is_quoted = atom.kind.startswith((QUOTED, CLOSING))
             counts = keeps_spaces or is_quoted or "\n" in atom.gap or "\t" in atom.gap
             if counts and atom.gap != self.gap(left, atom):
-                spaces = [_VISIBLE.get(space) or f"⟨{ord(space):x}⟩" for space in atom.gap]
+                spaces = [
+                    _VISIBLE.get(space) or f"⟨{ord(space):x}⟩" for space in atom.gap
+                ]
                 yield "".join(spaces) or "⁀"
             if atom.text:
                 yield escape(atom.text, _SIGNS)
@@ -163,7 +167,9 @@ class ProgramTokenizer:
         for token in tokens:
             if _GAP.fullmatch(token):
                 # The sign for no white space is followed by nothing.
-                gap = re.sub("⟨(.*?)⟩", lambda code: chr(int(code[1], 16)), token.strip("⁀"))
+                gap = re.sub(
+                    "⟨(.*?)⟩", lambda code: chr(int(code[1], 16)), token.strip("⁀")
+                )
                 gap = gap.translate(_INVISIBLE)
                 continue
             text = unescape(token, _SIGNS)
@@ -196,13 +202,18 @@ class ProgramTokenizer:
             return " "
         # Atoms that never met: what follows the left one is what precedes the right one, or
         # nothing.
-        after, before = after_left.get(ANY_TOKEN), self.gaps.get(ANY_TOKEN, {}).get(right.kind)
+        after, before = (
+            after_left.get(ANY_TOKEN),
+            self.gaps.get(ANY_TOKEN, {}).get(right.kind),
+        )
         if after is None or after != before:
             return ""
         return after
 
 
-def fit_programs(programs: Iterable[str], scheme: ProgramScheme | None = None) -> ProgramTokenizer:
+def fit_programs(
+    programs: Iterable[str], scheme: ProgramScheme | None = None
+) -> ProgramTokenizer:
     """The tokenizer for programs that are written like these; the scheme may be detected."""
     programs = list(programs)
     if (scheme or detected_scheme(programs)) == "spaces":
@@ -214,7 +225,9 @@ def fit_programs(programs: Iterable[str], scheme: ProgramScheme | None = None) -
         for left, right in pairwise((BEGIN, *atoms(program))):
             classes = left.kind, right.kind
             of_classes[classes][right.gap] += 1
-            if not any(kind.startswith((START, LINE_END, OPENING, CLOSING)) for kind in classes):
+            if not any(
+                kind.startswith((START, LINE_END, OPENING, CLOSING)) for kind in classes
+            ):
                 of_classes[left.kind, ANY_TOKEN][right.gap] += 1
                 of_classes[ANY_TOKEN, right.kind][right.gap] += 1
             if left.kind == WORD:
@@ -232,7 +245,9 @@ def fit_programs(programs: Iterable[str], scheme: ProgramScheme | None = None) -
     for (left_name, right_name), gap in sorted(expected.items()):
         gaps[left_name][right_name] = gap
     repeating = sum(repeated_keyword(program) is not None for program in programs)
-    return ProgramTokenizer("code", dict(gaps), repeating > TOLERATED_PROGRAMS * len(programs))
+    return ProgramTokenizer(
+        "code", dict(gaps), repeating > TOLERATED_PROGRAMS * len(programs)
+    )
 
 
 def repeated_keyword(program: str) -> str | None:

@@ -89,7 +89,9 @@ class SentenceTokenizer:
     punctuation: Punctuation = "drop"
 
     def tokenize(self, text: str) -> tuple[str, ...]:
-        if self.scheme == "spaces" or (text.isascii() and text.replace(" ", "").isalpha()):
+        if self.scheme == "spaces" or (
+            text.isascii() and text.replace(" ", "").isalpha()
+        ):
             return tuple(map(self._cased, text.split()))
         return tuple(token.text for token in self.tokens(text))
 
@@ -101,7 +103,9 @@ class SentenceTokenizer:
         tokens: list[Token] = []
         for chunk in _SPACED.finditer(text):
             word, start = chunk[0], chunk.start()
-            is_whole = self.scheme == "spaces" or (word.isalpha() and max(word) < FIRST_NON_LATIN)
+            is_whole = self.scheme == "spaces" or (
+                word.isalpha() and max(word) < FIRST_NON_LATIN
+            )
             if is_whole or _ORDINAL.match(text, start):
                 tokens.append(Token(self._cased(word), start, chunk.end()))
                 continue
@@ -111,7 +115,9 @@ class SentenceTokenizer:
                 tokens.append(Token(cased, start + match.start(), start + match.end()))
         # A text without anything visible is split at its spaces.
         if not tokens:
-            tokens = [Token(chunk[0], *chunk.span()) for chunk in _SPACED.finditer(text)]
+            tokens = [
+                Token(chunk[0], *chunk.span()) for chunk in _SPACED.finditer(text)
+            ]
         return self._without_marks(tokens)
 
     def reduced(self, tokens: Sequence[Token]) -> tuple[Token, ...]:
@@ -318,7 +324,16 @@ ANYWHERE_POLITE = {
 }
 # After a greeting, an assistant may be named.
 GREETINGS = ("hello", "hi", "hey", "ok", "okay", "hallo", "hola", "oye")
-ASSISTANTS = ("alexa", "assistant", "bixby", "cortana", "google", "jarvis", "mycroft", "siri")
+ASSISTANTS = (
+    "alexa",
+    "assistant",
+    "bixby",
+    "cortana",
+    "google",
+    "jarvis",
+    "mycroft",
+    "siri",
+)
 
 # Phrases by their first words, long ones first.
 Phrases = dict[str, list[list[str]]]
@@ -337,7 +352,9 @@ def _phrases() -> tuple[Phrases, Phrases, Phrases]:
 
     def tokenized(lists: Iterable[str]) -> list[list[str]]:
         tokenizer = SentenceTokenizer()
-        return [list(tokenizer.tokenize(phrase)) for phrase in ",".join(lists).split(",")]
+        return [
+            list(tokenizer.tokenize(phrase)) for phrase in ",".join(lists).split(",")
+        ]
 
     calls = [f"{greeting} {name}" for greeting, name in product(GREETINGS, ASSISTANTS)]
     return (

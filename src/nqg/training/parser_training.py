@@ -101,15 +101,22 @@ class ParserTraining:
         sources = [example.source for example in examples]
         for number in sorted(forests.underivable(), reverse=True):
             del sources[number]
-        rate, warm_up = training.rate(model.encoder), training.warm_up_steps(model.encoder)
+        rate, warm_up = (
+            training.rate(model.encoder),
+            training.warm_up_steps(model.encoder),
+        )
         self.trainer = Trainer(
             ForestObjective(scorer, self.data, training, processes),
-            torch.optim.AdamW(scorer.parameters(), weight_decay=training.weight_decay, fused=True),
+            torch.optim.AdamW(
+                scorer.parameters(), weight_decay=training.weight_decay, fused=True
+            ),
             LearningRate(rate, training.steps, warm_up),
             config,
             epoch=math.ceil(len(self.data) / max(training.batch(len(self.data)), 1)),
             sources=sources,
-            evaluate=DevSet.of(self.model, dev, make_system(self.model)).scores if dev else None,
+            evaluate=DevSet.of(self.model, dev, make_system(self.model)).scores
+            if dev
+            else None,
         )
 
     def steps(
@@ -131,13 +138,19 @@ def encoder_words(
     """
     sentences = encoder_tokens(grammar, [example.source_tokens for example in examples])
     longest = max(map(len, sentences), default=0)
+    # Count sentences, not occurrences: a word repeated in one sentence is still rare.
     counts = Counter[str]()
     for sentence in sentences:
         counts.update(set(sentence))
     if grammar.slots is None or not grammar.slots.free_text:
         return sorted(counts), None, longest
+    # With free text, a rare word may be part of a value, unless a rule contains it.
     frequent = {word for word, count in counts.items() if count >= MIN_WORD_COUNT}
-    return sorted({*counts, *SHAPES}), frequent | (grammar.words & counts.keys()), longest
+    return (
+        sorted({*counts, *SHAPES}),
+        frequent | (grammar.words & counts.keys()),
+        longest,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +176,11 @@ class ForestObjective:
 
     def seed(self, step: int) -> str:
         rank = self.processes.rank
-        return f"{self.settings.seed} {step} {rank}" if rank else f"{self.settings.seed} {step}"
+        return (
+            f"{self.settings.seed} {step} {rank}"
+            if rank
+            else f"{self.settings.seed} {step}"
+        )
 
     def batches(self) -> Iterator[Sequence[int]]:
         return batches(len(self.data), self.settings)
@@ -214,7 +231,9 @@ class DevSet:
     data: TrainingData | None
 
     @classmethod
-    def of(cls, model: SavedModel, examples: Sequence[Example], system: System) -> DevSet:
+    def of(
+        cls, model: SavedModel, examples: Sequence[Example], system: System
+    ) -> DevSet:
         grammar, tokenizer = model.grammar, model.tokenizer
         views = encoder_tokens(grammar, [example.source_tokens for example in examples])
         short = []
@@ -236,6 +255,7 @@ class DevSet:
         share = right / len(self.examples)
         if self.data is None:
             return DevScores(share)
+        # The loss is a mean over examples, so a smaller last batch counts by its size.
         scorer, total = self.model.scorer, 0.0
         scorer.eval()
         for start in range(0, len(self.data), DEV_BATCH):

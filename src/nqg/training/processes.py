@@ -52,7 +52,9 @@ class Processes:
             return cls()
         from accelerate import PartialState  # type: ignore[import-untyped]
 
-        state = PartialState(cpu=device == "cpu" or not torch.cuda.is_available(), timeout=TIMEOUT)
+        state = PartialState(
+            cpu=device == "cpu" or not torch.cuda.is_available(), timeout=TIMEOUT
+        )
         own_device = "cpu" if state.device.type == "cpu" else str(state.device)
         return cls(state.num_processes, state.process_index, own_device, state)
 
@@ -78,7 +80,9 @@ class Processes:
             gradients.append(gradient.flatten())
         sums = torch.cat([loss.reshape(1), loss.new_tensor(is_used), *gradients])
         torch.distributed.all_reduce(sums)
-        total, used, *sums_by_weight = torch.split(sums, [1, len(weights), *map(len, gradients)])
+        total, used, *sums_by_weight = torch.split(
+            sums, [1, len(weights), *map(len, gradients)]
+        )
         for weight, users, gradient in zip(weights, used.tolist(), sums_by_weight):
             # In place, because CUDA graphs add to the gradient at its address.
             if weight.grad is not None:
@@ -124,5 +128,8 @@ def sharded_like(weight: Any, tensor: Tensor) -> Tensor:
     from torch.distributed.tensor import distribute_tensor
 
     return distribute_tensor(
-        tensor.to(weight.device), weight.device_mesh, weight.placements, src_data_rank=None
+        tensor.to(weight.device),
+        weight.device_mesh,
+        weight.placements,
+        src_data_rank=None,
     )

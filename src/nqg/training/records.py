@@ -27,7 +27,11 @@ class DevScores:
 
     def is_better_than(self, best: DevScores) -> bool:
         """More is right, or as much with a lower loss."""
-        if self.exact_match != best.exact_match or self.loss is None or best.loss is None:
+        if (
+            self.exact_match != best.exact_match
+            or self.loss is None
+            or best.loss is None
+        ):
             return self.exact_match > best.exact_match
         return self.loss < best.loss
 
@@ -54,7 +58,10 @@ class TrainingStep:
             "learning_rate": self.learning_rate,
         }
         if self.dev:
-            record |= {"dev_exact_match": self.dev.exact_match, "dev_loss": self.dev.loss}
+            record |= {
+                "dev_exact_match": self.dev.exact_match,
+                "dev_loss": self.dev.loss,
+            }
         return record
 
 
@@ -63,7 +70,10 @@ def read_steps(path: Path) -> list[TrainingStep]:
     place.
     """
     if not path.exists():
-        raise NqgError(f"{path}: no such file; `nqg train` writes one into the model folder")
+        raise NqgError(
+            f"{path}: no such file; `nqg train` writes one into the model folder"
+        )
+    # Lines are counted from 1, so that an error names the line an editor shows.
     steps = []
     for line, record in enumerate(read_records(path), start=1):
         steps.append(step_in(record, Place(path, line)))
@@ -74,9 +84,17 @@ def read_steps(path: Path) -> list[TrainingStep]:
 
 def step_in(record: Mapping[str, Any], place: Place) -> TrainingStep:
     """The step of which `to_dict` made a record."""
-    for name, kinds in (("step", {int}), ("loss", {int, float}), ("learning_rate", {int, float})):
+    # Types are compared exactly, because a bool is an instance of int.
+    for name, kinds in (
+        ("step", {int}),
+        ("loss", {int, float}),
+        ("learning_rate", {int, float}),
+    ):
         if type(record.get(name)) not in kinds:
-            raise FormatError(f"expected a number as '{name}', found {record.get(name)!r}", place)
+            raise FormatError(
+                f"expected a number as '{name}', found {record.get(name)!r}", place
+            )
+    # Most steps are not evaluated; a loss may be missing where a score is given.
     exact_match, dev_loss = record.get("dev_exact_match"), record.get("dev_loss")
     if not {type(exact_match), type(dev_loss)} <= {int, float, NoneType}:
         raise FormatError("expected numbers as 'dev_exact_match' and 'dev_loss'", place)

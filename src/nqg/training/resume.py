@@ -36,7 +36,9 @@ PARSER_SAVE_EVERY = 32
 FINE_TUNING_SAVE_EVERY = 500
 
 
-def saved_steps(trainer: Trainer, path: Path, save_every: int) -> Iterator[TrainingStep]:
+def saved_steps(
+    trainer: Trainer, path: Path, save_every: int
+) -> Iterator[TrainingStep]:
     """Make the steps that are left, and write the state to `path` after every few of them and after
     the last.
 
@@ -46,7 +48,9 @@ def saved_steps(trainer: Trainer, path: Path, save_every: int) -> Iterator[Train
     saved = trainer.made
     try:
         for step in trainer.steps():
-            is_due = trainer.made // save_every > saved // save_every or trainer.is_finished
+            is_due = (
+                trainer.made // save_every > saved // save_every or trainer.is_finished
+            )
             if step.number == trainer.made and is_due:
                 saved = trainer.made
                 save_state(path, trainer)
@@ -58,7 +62,9 @@ def saved_steps(trainer: Trainer, path: Path, save_every: int) -> Iterator[Train
         raise Diverged(f"{error}; {state}") from error
 
 
-def resumed_steps(trainer: Trainer, path: Path | None, save_every: int) -> Iterator[TrainingStep]:
+def resumed_steps(
+    trainer: Trainer, path: Path | None, save_every: int
+) -> Iterator[TrainingStep]:
     """The steps after the state at `path`, if there is one, which is kept up to date; without
     `path`, all steps.
     """
@@ -109,12 +115,16 @@ def restore(path: Path, trainer: Trainer) -> None:
     # 1. Read the file, and compare the trainings.
     way_out = f"delete {path} to start over"
     tensors: dict[str, dict[str, Tensor]] = defaultdict(dict)
-    with convert_errors("damaged", path, way_out), safe_open(path, framework="pt") as file:
+    with (
+        convert_errors("damaged", path, way_out),
+        safe_open(path, framework="pt") as file,
+    ):
         header = file.metadata() or {}
         kind = header.get("kind")
         if kind != STATE_KIND:
             raise FormatError(
-                f"expected the state of a training, found kind '{kind}'; {way_out}", path
+                f"expected the state of a training, found kind '{kind}'; {way_out}",
+                path,
             )
         for key in file.keys():  # noqa: SIM118 (not a mapping)
             table, _, name = key.partition(".")

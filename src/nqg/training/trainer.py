@@ -102,7 +102,9 @@ class LearningRate:
             return self.peak * ((step + 1) / self.warm_up)
         if self.schedule == "constant":
             return self.peak
-        return self.peak * (max(self.steps - step, 0) / max(self.steps - self.warm_up, 1))
+        return self.peak * (
+            max(self.steps - step, 0) / max(self.steps - self.warm_up, 1)
+        )
 
 
 class Diverged(NqgError):
@@ -143,13 +145,21 @@ class Trainer:
         evaluate: Callable[[], DevScores] | None = None,
         record_every: int = 1,
     ) -> None:
-        self.objective, self.optimizer, self.rate, self.config = objective, optimizer, rate, config
+        self.objective, self.optimizer, self.rate, self.config = (
+            objective,
+            optimizer,
+            rate,
+            config,
+        )
         self.sources, self.evaluate, self.record_every = sources, evaluate, record_every
         self.settings, self.processes = objective.settings, objective.processes
+        # A whole epoch of small losses is needed: all examples have to be learned.
         self.learned_steps = max(LEARNED_STEPS, epoch)
         self.weights = trainable(objective.model)
+        # All weights are on one device and sharded alike, so the first speaks for them.
         first = next(iter(self.weights.values()))
         self.device, self.is_sharded = first.device, is_sharded(first)
+        # Both are replaced where an interrupted training is restored.
         self.records: list[TrainingStep] = []
         self.best: Best | None = None
 
@@ -165,8 +175,12 @@ class Trainer:
         every = self.settings.evaluate_every
         if self.made >= self.settings.steps:
             return True
+        # Count evaluations instead of steps since the best weights were found.
         if self.best and every:
-            return self.made // every - self.best.step // every >= self.settings.patience
+            return (
+                self.made // every - self.best.step // every >= self.settings.patience
+            )
+        # With dev examples, small losses alone never end the training.
         if self.evaluate or self.made < self.learned_steps:
             return False
         latest = self.records[-self.learned_steps :]
@@ -198,7 +212,9 @@ class Trainer:
     def _synchronise(self) -> None:
         """Give every process the main one's weights, if they are after the same step."""
         main = torch.tensor(self.made, device=self.device)
-        self.processes.broadcast(main, *([] if self.is_sharded else self.weights.values()))
+        self.processes.broadcast(
+            main, *([] if self.is_sharded else self.weights.values())
+        )
         if main != self.made:
             raise NqgError(
                 f"process {self.processes.rank} would continue after step {self.made} and the "
@@ -229,7 +245,9 @@ class Trainer:
             self._check_finite(step, batch, *outcome)
             records.append(TrainingStep(step + 1, outcome[0], self.rate.at(step)))
         last, every = records[-1], self.settings.evaluate_every
-        is_due = every and (last.number % every == 0 or last.number == self.settings.steps)
+        is_due = every and (
+            last.number % every == 0 or last.number == self.settings.steps
+        )
         if self.evaluate and is_due:
             records[-1] = replace(last, dev=self._dev_scores(self.evaluate))
         return records
@@ -256,13 +274,19 @@ class Trainer:
             norm = gathered(clip_grad_norm_(weights, self.settings.clip))
         return torch.stack([loss, norm])
 
-    def _check_finite(self, step: int, batch: Sequence[int], loss: float, norm: float) -> None:
+    def _check_finite(
+        self, step: int, batch: Sequence[int], loss: float, norm: float
+    ) -> None:
+        # A loss that is not finite is the cause of such a gradient, so name it instead.
         quantity, value = "gradient", norm
         if not math.isfinite(loss):
             quantity, value = "loss", loss
         if math.isfinite(value):
             return
-        named = [f"'{self.sources[number]}'" for number in batch[:MAX_NAMED] if self.sources]
+        # Name a few sentences of the batch: one of them may be what is odd.
+        named = [
+            f"'{self.sources[number]}'" for number in batch[:MAX_NAMED] if self.sources
+        ]
         if named and len(batch) > MAX_NAMED:
             named.append("…")
         sentences = f" ({', '.join(named)})" if named else ""
@@ -279,6 +303,7 @@ class Trainer:
 
         Where weights are sharded, all take part, because all are needed to gather them.
         """
+        # A tensor has no None, so NaN stands for a loss that is missing.
         scores = torch.full((2,), math.nan, dtype=torch.float64, device=self.device)
         if self.processes.is_main or self.is_sharded:
             dev = evaluate()
@@ -300,6 +325,8 @@ def prefetch(make: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[
     with ThreadPoolExecutor(1, thread_name_prefix="prefetch") as thread:
         ahead = None
         for item in items:
+            # Submit the next item first, so that it is made while the caller uses this
+            # one.
             ready, ahead = ahead, thread.submit(make, item)
             if ready:
                 yield ready.result()
@@ -309,7 +336,11 @@ def prefetch(make: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[
 
 def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
     """The weights that learn; a shared one is named once."""
-    return {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
+    return {
+        name: weight
+        for name, weight in model.named_parameters()
+        if weight.requires_grad
+    }
 
 
 def copied(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -341,7 +372,9 @@ def autocast(precision: str, device: torch.device) -> torch.autocast:
     """A block in which matrices are multiplied in bf16, if the setting says so, or leaves it to a
     GPU that can.
     """
-    return torch.autocast(device.type, torch.bfloat16, enabled=is_half(precision, device))
+    return torch.autocast(
+        device.type, torch.bfloat16, enabled=is_half(precision, device)
+    )
 
 
 def is_half(precision: str, device: torch.device) -> bool:
@@ -353,7 +386,10 @@ def is_half(precision: str, device: torch.device) -> bool:
 def deterministic_sums(device: torch.device) -> Iterator[None]:
     """On a CPU, add gradients in the same order every time; torch would let its threads race."""
     options: Any = torch.utils.deterministic
-    was_on, fills = torch.are_deterministic_algorithms_enabled(), options.fill_uninitialized_memory
+    was_on, fills = (
+        torch.are_deterministic_algorithms_enabled(),
+        options.fill_uninitialized_memory,
+    )
     torch.use_deterministic_algorithms(was_on or device.type == "cpu")
     # Filling would take time and change nothing.
     options.fill_uninitialized_memory = fills and was_on

@@ -1,1 +1,3 @@
-"""Types of programs: grammars of legal ones, inferred or given, and which derivations yield them."""
+"""Types of programs: grammars of legal ones, inferred or given, and which derivations
+yield them.
+"""

@@ -97,7 +97,9 @@ def _add(items: list[int], seen: set[int], item: int) -> None:
 
 @kernel
 def empty_chart(tables: Tables) -> Chart:
-    """The chart before the first token: from the trie's root, the start symbol is read like a token."""
+    """The chart before the first token: from the trie's root, the start symbol is read
+    like a token.
+    """
     nothing = np.empty(0, dtype=np.int64)
     heads = np.empty((0, len(tables.entries)), dtype=np.int64)
     root = np.array([item_of(TRIE_ROOT, 0)])
@@ -179,7 +181,9 @@ def _close(
             completed = len(tables.completes) + tables.completes[trie_node]
             _add(items, seen, item_of(completed, origin))
         # Edges are sorted by label, so those of categories come first.
-        for edge in range(tables.trie.first_edge[trie_node], tables.trie.first_edge[trie_node + 1]):
+        for edge in range(
+            tables.trie.first_edge[trie_node], tables.trie.first_edge[trie_node + 1]
+        ):
             category = FIRST_CATEGORY - tables.trie.labels[edge]
             if category < 0:
                 break
@@ -188,7 +192,9 @@ def _close(
             heads[position, category] = len(waiting)
             waiting.append(item_of(tables.trie.successors[edge], origin))
     for category in range(len(tables.entries)):
-        tops[position, category] = _top(tables, position, category, waiting, following, heads, tops)
+        tops[position, category] = _top(
+            tables, position, category, waiting, following, heads, tops
+        )
 
 
 @kernel
@@ -224,7 +230,9 @@ def _top(
 
 
 @kernel
-def legal_labels(tables: Tables, items: Int64Array, terminals: int) -> NDArray[np.bool_]:
+def legal_labels(
+    tables: Tables, items: Int64Array, terminals: int
+) -> NDArray[np.bool_]:
     """Whether each terminal may follow and, from the last label backwards, each wildcard."""
     legal = np.zeros(terminals - FIRST_CATEGORY - 1, dtype=np.bool_)
     for item in items:
@@ -232,7 +240,9 @@ def legal_labels(tables: Tables, items: Int64Array, terminals: int) -> NDArray[n
         if trie_node >= len(tables.completes):
             continue
         legal[TOKENS] |= tables.absorbs[trie_node]
-        for edge in range(tables.trie.first_edge[trie_node], tables.trie.first_edge[trie_node + 1]):
+        for edge in range(
+            tables.trie.first_edge[trie_node], tables.trie.first_edge[trie_node + 1]
+        ):
             label = tables.trie.labels[edge]
             if label > FIRST_CATEGORY:
                 legal[label] = True
@@ -344,11 +354,16 @@ class Recogniser:
     def of(cls, grammar: TargetGrammar) -> Recogniser:
         terminals = tuple(sorted(grammar.terminals))
         categories = grammar.categories
-        terminal_labels = {terminal: number for number, terminal in enumerate(terminals)}
+        terminal_labels = {
+            terminal: number for number, terminal in enumerate(terminals)
+        }
         labels: dict[TargetSymbol, int] = {}
         labels |= {terminal: number for number, terminal in enumerate(terminals)}
         labels |= {wildcard: -1 - number for number, wildcard in enumerate(WILDCARDS)}
-        labels |= {category: FIRST_CATEGORY - number for number, category in enumerate(categories)}
+        labels |= {
+            category: FIRST_CATEGORY - number
+            for number, category in enumerate(categories)
+        }
 
         # The trie, and what is known about each of its nodes.
         productions = []
@@ -359,15 +374,23 @@ class Recogniser:
         lefts = FIRST_CATEGORY - np.array([symbols[0] for symbols in productions])
         nodes = len(trie.first_item) - 1
         completes = np.full(nodes, NONE, dtype=np.int32)
-        completes[np.repeat(np.arange(nodes), np.diff(trie.first_item))] = lefts[trie.items]
+        completes[np.repeat(np.arange(nodes), np.diff(trie.first_item))] = lefts[
+            trie.items
+        ]
         absorbs = np.zeros(nodes, dtype=np.bool_)
         absorbs[trie.successors[trie.labels == TOKENS]] = True
-        entries = [successor(trie, TRIE_ROOT, labels[category]) for category in categories]
+        entries = [
+            successor(trie, TRIE_ROOT, labels[category]) for category in categories
+        ]
 
         matches = [_matches(token, terminals) for token in terminals]
         matches += map(_matches, UNKNOWN_TOKENS)
         tables = Tables(
-            trie, np.array(entries, dtype=np.int32), completes, absorbs, np.array(matches)
+            trie,
+            np.array(entries, dtype=np.int32),
+            completes,
+            absorbs,
+            np.array(matches),
         )
         return cls(terminals, terminal_labels, tables, empty_chart(tables))
 
@@ -379,7 +402,9 @@ class Recogniser:
         chart = self._read(self.begin, tokens)
         return Verdict(tuple(tokens), chart.position, self.expected_after(chart))
 
-    def prefix(self, tokens: Sequence[str], chart: Chart | None = None) -> Prefix | None:
+    def prefix(
+        self, tokens: Sequence[str], chart: Chart | None = None
+    ) -> Prefix | None:
         """What was read so far with more tokens; None where no legal target starts so."""
         chart = chart or self.begin
         longer = self._read(chart, tokens)

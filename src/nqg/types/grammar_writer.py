@@ -12,7 +12,13 @@ from typing import TypeVar
 from nqg.text.brackets import BRACKETS, is_balanced
 from nqg.types.positions import ROOT, Corpus, Head, Position, Type, Types
 from nqg.types.program_trees import ANY, BARE, Form, Word
-from nqg.types.target_grammar import Category, Production, TargetGrammar, TargetSymbol, Wildcard
+from nqg.types.target_grammar import (
+    Category,
+    Production,
+    TargetGrammar,
+    TargetSymbol,
+    Wildcard,
+)
 
 # The share of words seen once from which on other words are expected (Good and Turing's estimate).
 GOOD_TURING_THRESHOLD = 0.01
@@ -53,7 +59,9 @@ class TypeContents:
     def values(self, form: Form) -> dict[Word, int]:
         """How often each value in a form is seen."""
         heads = self.heads.items()
-        return {head.word: n for head, n in heads if head.form == form and head.is_value}
+        return {
+            head.word: n for head, n in heads if head.form == form and head.is_value
+        }
 
 
 class GrammarWriter:
@@ -99,10 +107,16 @@ class GrammarWriter:
         inferred = []
         for type_, category in self._categories.items():
             contents = self._contents[type_]
-            positions = [_position_text(self._corpus, p) for p in _by_count(contents.positions)]
-            examples = [_head_text(head) for head in _by_count(contents.heads)[:SHOWN_EXAMPLES]]
+            positions = [
+                _position_text(self._corpus, p) for p in _by_count(contents.positions)
+            ]
+            examples = [
+                _head_text(head) for head in _by_count(contents.heads)[:SHOWN_EXAMPLES]
+            ]
             occurrences = contents.heads.total()
-            inferred.append(InferredType(category, tuple(positions), occurrences, tuple(examples)))
+            inferred.append(
+                InferredType(category, tuple(positions), occurrences, tuple(examples))
+            )
         return tuple(inferred)
 
     def _separate_root_type(self, root: Type, seen: set[Form]) -> Type:
@@ -131,8 +145,11 @@ class GrammarWriter:
                 for argument in arguments:
                     if argument not in self._categories:
                         waiting.append(argument)
-                        self._categories[argument] = self._category(self._name(argument))
+                        self._categories[argument] = self._category(
+                            self._name(argument)
+                        )
                 self._write(type_, form, arguments, words)
+        # Statements mention categories, and only now all of these have names.
         for (item, separator), category in self._lists.items():
             statements = self._joined_statements(item, separator, category)
             self._productions[category] |= dict.fromkeys(statements)
@@ -204,11 +221,15 @@ class GrammarWriter:
         statements = []
         for form, arguments in self._contents[item].forms:
             if form.is_phrase:
-                statements.append([self._categories[argument] for argument in arguments])
+                statements.append(
+                    [self._categories[argument] for argument in arguments]
+                )
         for first, following in product(statements, [[category], *statements]):
             yield (*first, separator, *following)
 
-    def _spellings(self, type_: Type, form: Form, words: Sequence[Word]) -> Sequence[RightSide]:
+    def _spellings(
+        self, type_: Type, form: Form, words: Sequence[Word]
+    ) -> Sequence[RightSide]:
         """The words of a form as productions write them.
 
         They are written one by one, or as a category where others use them, too.
@@ -232,7 +253,9 @@ class GrammarWriter:
         counts = list(self._contents[type_].values(form).values())
         return _expects_others(counts)
 
-    def _open_spellings(self, type_: Type, form: Form, words: Sequence[Word]) -> list[RightSide]:
+    def _open_spellings(
+        self, type_: Type, form: Form, words: Sequence[Word]
+    ) -> list[RightSide]:
         """Known values and new ones; of values of several tokens, the tokens in any order.
 
         All types of free text share one category.
@@ -250,6 +273,7 @@ class GrammarWriter:
             category = self._text
         else:
             category = self._category(f"{self._categories[type_].name}_word")
+        # Two of the category in a row allow values of any number of tokens.
         if not are_single:
             rights.append((category, category))
         self._productions[category] |= dict.fromkeys(rights)
@@ -261,10 +285,15 @@ class GrammarWriter:
         for word, count in values.items():
             for token in word:
                 in_type[token] += count
+        # Count the values with a token that occurs elsewhere, but in no other value.
         lost = 0
         for word, count in values.items():
             for token in word:
-                if in_type[token] == count * word.count(token) < self._token_counts[token]:
+                if (
+                    in_type[token]
+                    == count * word.count(token)
+                    < self._token_counts[token]
+                ):
                     lost += count
                     break
         return lost > MAX_SHARE_OF_LOST_TOKENS * sum(values.values())
@@ -284,13 +313,17 @@ def _merged_types(types: Types) -> dict[Type, Type]:
     """For each type the first one with the same words over the same, or equal, arguments."""
     merged = {type_: type_ for type_ in types.heads}
     words = types.words()
+    # Merged types can make other bodies equal, so go on until nothing changes.
     for _ in range(MAX_MERGE_ROUNDS):
         bodies = defaultdict[Type, set[object]](set)
         for (type_, form, arguments), in_form in words.items():
             equal = tuple(merged[argument] for argument in arguments)
             bodies[type_].update(product([form], [equal], in_form))
         firsts: dict[object, Type] = {}
-        again = {type_: firsts.setdefault(frozenset(bodies[type_]), type_) for type_ in merged}
+        again = {
+            type_: firsts.setdefault(frozenset(bodies[type_]), type_)
+            for type_ in merged
+        }
         if again == merged:
             break
         merged = again

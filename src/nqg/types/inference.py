@@ -41,7 +41,16 @@ from typing import NamedTuple
 from nqg.errors import FormatError
 from nqg.grammar.grammar import SLOT
 from nqg.types.grammar_writer import GrammarWriter, InferredType, flat_types
-from nqg.types.positions import ROOT, Argument, Corpus, Filler, Head, Position, Type, Types
+from nqg.types.positions import (
+    ROOT,
+    Argument,
+    Corpus,
+    Filler,
+    Head,
+    Position,
+    Type,
+    Types,
+)
 from nqg.types.program_trees import Form, Word
 from nqg.types.target_grammar import TargetGrammar
 
@@ -107,17 +116,23 @@ def infer_types(
     """Types of programs like these; the coarseness is chosen on folds unless it is given."""
     counts = Counter(map(_checked, programs))
     if not counts:
-        raise FormatError("expected at least one program to infer types from, found none")
+        raise FormatError(
+            "expected at least one program to infer types from, found none"
+        )
     corpus = Corpus(counts)
+    # Where too many programs are not trees, types come from the tokens alone.
     if corpus.unreadable > MAX_UNREADABLE_SHARE * counts.total():
         return InferredTypes(*flat_types(counts))
+    # Take the finest level that accepts nearly as much as the best one.
     accepted = {}
     if coarseness is None:
         accepted = held_out_acceptance(corpus)
         enough = max(accepted.values()) - MAX_LOSS
         coarseness = next(level for level in Coarseness if accepted[level] >= enough)
     levels = coarsening_levels(corpus, corpus.fillers)
-    writer = GrammarWriter(corpus, next(types for level, types in levels if level is coarseness))
+    writer = GrammarWriter(
+        corpus, next(types for level, types in levels if level is coarseness)
+    )
     return InferredTypes(writer.grammar, writer.inferred_types(), coarseness, accepted)
 
 
@@ -151,6 +166,7 @@ def compound_folds(corpus: Corpus, rng: random.Random) -> Iterator[Fold]:
     for program in corpus.programs:
         for filler in program:
             holders[filler].append(program)
+    # A common filler would hold out too much alone, so only rare ones are drawn.
     size = HELD_OUT_SHARE * len(corpus.programs)
     largest = size / MIN_FILLERS_HELD_OUT
     rare = [filler for filler in corpus.fillers if len(holders[filler]) <= largest]
@@ -163,6 +179,7 @@ def compound_folds(corpus: Corpus, rng: random.Random) -> Iterator[Fold]:
         train = set[Filler]().union(*(corpus.programs.keys() - held_out))
         heads = {filler.head for filler in train}
         new = {filler for filler in corpus.fillers if filler.head not in heads}
+        # New values are taken out of a program; any other new head rules it out.
         test = Counter[frozenset[Filler]]()
         for program in held_out:
             new_in_program = new & program
@@ -184,7 +201,9 @@ def held_out_acceptance(corpus: Corpus) -> dict[Coarseness, float]:
                     accepted[coarseness] += count
         if total >= ENOUGH_HELD_OUT:
             break
-    return {coarseness: accepted[coarseness] / max(total, 1) for coarseness in Coarseness}
+    return {
+        coarseness: accepted[coarseness] / max(total, 1) for coarseness in Coarseness
+    }
 
 
 def coarsening_levels(
@@ -262,7 +281,9 @@ def _types(
     return Types(corpus, of, chain(fillers, transferred))
 
 
-def head_overlaps(heads: Mapping[Position, set[Head]]) -> list[tuple[float, Position, Position]]:
+def head_overlaps(
+    heads: Mapping[Position, set[Head]],
+) -> list[tuple[float, Position, Position]]:
     """Pairs of positions that share heads, with the share; positions with equal heads are a chain.
 
     >>> sun, rain = Head(Form(), ("sun",)), Head(Form(), ("rain",))
@@ -270,6 +291,7 @@ def head_overlaps(heads: Mapping[Position, set[Head]]) -> list[tuple[float, Posi
     [(1.0, 1, 3), (1.0, 1, 2)]
     """
     overlaps = []
+    # Positions with equal heads hang on the first, which alone is compared below.
     firsts: dict[frozenset[Head], Position] = {}
     for position in sorted(heads):
         first = firsts.setdefault(frozenset(heads[position]), position)
@@ -287,7 +309,9 @@ def _holds_keyword(heads: Iterable[Head]) -> bool:
     return any(head.form.is_keyword for head in heads)
 
 
-def _words_within(corpus: Corpus, fillers: Iterable[Filler]) -> dict[Position, set[Word]]:
+def _words_within(
+    corpus: Corpus, fillers: Iterable[Filler]
+) -> dict[Position, set[Word]]:
     """The words at each position, also those inside lists and operators that stand there."""
     words = defaultdict[Position, set[Word]](set)
     # Items have higher positions than the lists that hold them.
@@ -315,7 +339,11 @@ def _merge_singletons(
     words_of_type = defaultdict[Type, set[Word]](set)
     for position in words:
         words_of_type[partition.find(position)] |= words[position]
-    sizes = {position: len(words_of_type[partition.find(position)]) for position in sorted(words)}
+    sizes = {
+        position: len(words_of_type[partition.find(position)])
+        for position in sorted(words)
+    }
+    # Group the arguments of words by form and number, apart from keywords.
     alike = defaultdict[tuple[Form, int], list[Position]](list)
     for position in sizes:
         (form, word), number, _ = corpus.arguments[position]
@@ -329,10 +357,17 @@ def _merge_singletons(
                 partition.join(richest, position)
 
 
-def _join_list_items(corpus: Corpus, partition: Partition, positions: Iterable[Position]) -> None:
+def _join_list_items(
+    corpus: Corpus, partition: Partition, positions: Iterable[Position]
+) -> None:
     """Join the items of lists and operators that stand at positions of one type."""
     arguments = corpus.arguments
-    items = [position for position in positions if position and not arguments[position].head.word]
+    items = [
+        position
+        for position in positions
+        if position and not arguments[position].head.word
+    ]
+    # Joined items may host lists themselves, so go on until nothing changes.
     is_stable = False
     while not is_stable:
         is_stable = True

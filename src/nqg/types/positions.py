@@ -12,7 +12,15 @@ from collections.abc import Iterable, Mapping
 from itertools import repeat
 from typing import NamedTuple
 
-from nqg.types.program_trees import ANY, BARE, Form, ProgramReader, Term, Word, read_term
+from nqg.types.program_trees import (
+    ANY,
+    BARE,
+    Form,
+    ProgramReader,
+    Term,
+    Word,
+    read_term,
+)
 
 Position = int
 # A type is a set of positions and is named by the first of them.
@@ -115,13 +123,17 @@ class FormSignature(NamedTuple):
 class Types:
     """The type of each position (`of`), and the heads of each type with the types of arguments."""
 
-    def __init__(self, corpus: Corpus, of: dict[Position, Type], fillers: Iterable[Filler]) -> None:
+    def __init__(
+        self, corpus: Corpus, of: dict[Position, Type], fillers: Iterable[Filler]
+    ) -> None:
         self.of = of
         self.heads = defaultdict[Type, dict[Head, tuple[Type, ...]]](dict)
         # The forms in which whole programs are seen.
         self.whole: set[Form] = set()
         for filler in fillers:
-            arguments = tuple(of[position] for position in corpus.argument_positions(filler))
+            arguments = tuple(
+                of[position] for position in corpus.argument_positions(filler)
+            )
             self.heads[of[filler.position]].setdefault(filler.head, arguments)
             if filler.position == ROOT:
                 self.whole.add(filler.head.form)

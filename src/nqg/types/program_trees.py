@@ -44,7 +44,11 @@ OPERATORS = (
     ("*", "/", "%"),
     (".",),
 )
-INFIX = {operator: level for level, operators in enumerate(OPERATORS) for operator in operators}
+INFIX = {
+    operator: level
+    for level, operators in enumerate(OPERATORS)
+    for operator in operators
+}
 # a AND b AND c is one list of three.
 LISTS = frozenset((*";,|&+*", "||", "or", "OR", "&&", "and", "AND"))
 KEYWORDS = frozenset(("=", ":", ":=", "=>"))
@@ -83,7 +87,13 @@ class Form(NamedTuple):
     def spelled(
         self, word: Iterable[Symbol | str], inside: Iterable[Symbol | str]
     ) -> list[Symbol | str]:
-        return [*self.prefix, *word, *filter(None, self.opening), *inside, *self.closing]
+        return [
+            *self.prefix,
+            *word,
+            *filter(None, self.opening),
+            *inside,
+            *self.closing,
+        ]
 
 
 BARE = Form()
@@ -171,6 +181,7 @@ def _read(tokens: list[str], *, words_inside: bool) -> Term:
         position += 1
         items = groups[-1].items
         if token in QUOTE_TOKENS:
+            # A quotation that is not closed makes `index` raise a ValueError.
             end = tokens.index(QUOTE_TOKENS[token], position)
             form = Form(prefix=(token,), closing=(tokens[end],))
             items.append(Term(form, tuple(tokens[position:end])))
@@ -207,8 +218,14 @@ def _is_s_expression(tokens: Sequence[str]) -> bool:
 
     Brackets then hold their own words.
     """
-    if len(tokens) < 3 or tokens[0] != "(" or tokens[1] in BRACKETS or tokens[2] in INFIX:
+    if (
+        len(tokens) < 3
+        or tokens[0] != "("
+        or tokens[1] in BRACKETS
+        or tokens[2] in INFIX
+    ):
         return False
+    # The bracket that opens first must close last.
     depth = 0
     for position, token in enumerate(tokens, start=1):
         if token == "(":
@@ -222,7 +239,9 @@ def _is_s_expression(tokens: Sequence[str]) -> bool:
 
 def _split(items: Sequence[Term], separators: Sequence[int]) -> list[Sequence[Term]]:
     """The runs of items between separators at these positions."""
-    return [items[begin + 1 : end] for begin, end in pairwise([-1, *separators, len(items)])]
+    return [
+        items[begin + 1 : end] for begin, end in pairwise([-1, *separators, len(items)])
+    ]
 
 
 def _positions(items: Sequence[Term], token: str) -> list[int]:
@@ -236,7 +255,9 @@ def _closed(group: Group, *, words_inside: bool) -> Term:
     # `[IN:GET_WEATHER what is [SL:LOCATION here ] ]`
     if word and word[0][0] in BRACKETS:
         return _headed(form, word, items)
-    form = form._replace(opening=(bracket,)) if word else form._replace(prefix=(bracket,))
+    form = (
+        form._replace(opening=(bracket,)) if word else form._replace(prefix=(bracket,))
+    )
     if not items:
         return Term(form, word)
     if bracket == "{" and not word:
@@ -278,10 +299,12 @@ def _statements(form: Form, items: Sequence[Term]) -> Term | None:
     mark = next((token for token in operators if token in STATEMENT_ENDS), ".")
     if operators.count(mark) < len(operators):
         return None
+    # A mark behind the last statement belongs to the closing bracket.
     if items[-1].token == mark:
         form = form._replace(closing=(mark, *form.closing))
         items = items[:-1]
     statements = _split(items, _positions(items, mark))
+    # No statement may be empty, and at least one must hold several terms.
     if not all(statements) or max(map(len, statements)) < 2:
         return None
     arguments: list[Term] = []
@@ -308,6 +331,7 @@ def _headed(form: Form, word: Word, items: Sequence[Term]) -> Term:
             item = Term(Form(arity=1), keyword, (item,))
         arguments.append(item)
         keyword = ()
+    # A keyword at the end has no value, and is an argument itself.
     if keyword:
         arguments.append(Term(BARE, keyword))
     return _applied(form, word, arguments)
@@ -375,7 +399,9 @@ class ProgramReader:
                 at_argument.add(argument[:2])
         variadic = []
         for key, numbers in arities.items():
-            if len(numbers) > 2 or (len(numbers) == 2 and _are_alike(heads[key][: max(numbers)])):
+            if len(numbers) > 2 or (
+                len(numbers) == 2 and _are_alike(heads[key][: max(numbers)])
+            ):
                 variadic.append(key)
         return cls(plain.prefixes, frozenset(variadic))
 
@@ -401,7 +427,9 @@ class ProgramReader:
 def _are_alike(heads: Sequence[set[tuple[Form, Word]]]) -> bool:
     """Whether the arguments behind the first share half of their heads with the first."""
     first = heads[0]
-    return all(2 * len(first & later) >= min(len(first), len(later)) for later in heads[1:])
+    return all(
+        2 * len(first & later) >= min(len(first), len(later)) for later in heads[1:]
+    )
 
 
 def _nodes(terms: Iterable[Term]) -> Iterator[Term]:
@@ -425,6 +453,8 @@ def _prefixes(terms: Iterable[Term]) -> dict[str, int]:
     prefixes = {}
     for word, phrases in sorted(behind.items()):
         lengths = set(map(len, phrases))
-        if len(lengths) == 1 and (len(phrases) > 2 or any("" in phrase for phrase in phrases)):
+        if len(lengths) == 1 and (
+            len(phrases) > 2 or any("" in phrase for phrase in phrases)
+        ):
             prefixes[word] = min(lengths)
     return prefixes

@@ -45,7 +45,8 @@ _SIGNS = signs(r"<[^\s<>]+>|\||::=|#.*")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Category:
-    """A non-terminal of a target grammar: its name stands for all strings that its productions derive.
+    """A non-terminal of a target grammar: its name stands for all strings that its productions
+    derive.
 
     >>> str(Category("set"))
     '<set>'
@@ -111,7 +112,9 @@ class Production:
 
     def __post_init__(self) -> None:
         if not self.right:
-            raise FormatError(f"{self.left} has an empty alternative; expected at least one symbol")
+            raise FormatError(
+                f"{self.left} has an empty alternative; expected at least one symbol"
+            )
         check_terminals(symbol for symbol in self.right if isinstance(symbol, str))
 
     def __str__(self) -> str:
@@ -135,6 +138,7 @@ def read_target_symbol(text: str) -> TargetSymbol:
     >>> [str(read_target_symbol(text)) for text in ("<set>", r"\<set>", "<=", "<.>")]
     ['<set>', '<set>', '<=', '<.>']
     """
+    # Wildcards look like bracketed names, so they are told apart first.
     if text in WILDCARDS:
         return WILDCARDS[text]
     if text.startswith("#"):
@@ -180,7 +184,9 @@ class TargetGrammar:
         """The grammar that `text` spells."""
         source = Path("<text>")
         lines = enumerate(text.split("\n"), start=1)
-        return _grammar(source, ((Place(source, number), line) for number, line in lines))
+        return _grammar(
+            source, ((Place(source, number), line) for number, line in lines)
+        )
 
     @classmethod
     def read(cls, path: Path | str) -> TargetGrammar:
@@ -220,7 +226,9 @@ class TargetGrammar:
     @cached_property
     def terminals(self) -> frozenset[str]:
         """All tokens that productions name."""
-        rights = chain.from_iterable(production.right for production in self.productions)
+        rights = chain.from_iterable(
+            production.right for production in self.productions
+        )
         return frozenset(symbol for symbol in rights if isinstance(symbol, str))
 
     @property
@@ -230,7 +238,9 @@ class TargetGrammar:
         for production in self.productions:
             below[production.left].update(_categories(production))
         reached = reachable(self.start, below)
-        return tuple(category for category in self.categories if category not in reached)
+        return tuple(
+            category for category in self.categories if category not in reached
+        )
 
     def accepts(self, tokens: Sequence[str]) -> bool:
         """Whether `tokens` are a legal target."""
@@ -276,12 +286,14 @@ def _grammar(source: Path, lines: Iterable[tuple[Place, str]]) -> TargetGrammar:
     """The grammar of numbered lines; an error names the line."""
     productions: list[Production] = []
     line_of: list[Place] = []
+    # Remember the line of each production for flaws that only show later.
     for line_place, line in lines:
         try:
             productions += _productions(line)
         except FormatError as error:
             raise error.at(line_place) from None
         line_of += [line_place] * (len(productions) - len(line_of))
+    # The constructor finds these flaws, too, but cannot name their lines.
     for number, flaw in _flaws(productions):
         raise flaw.at(line_of[number])
     try:
@@ -310,6 +322,7 @@ def _productions(line: str) -> list[Production]:
         raise FormatError(
             f"expected one '{DEFINES}' a line, found more; the token is written '\\{DEFINES}'"
         )
+    # The sign that is added at the end closes the last alternative.
     productions = []
     right: list[TargetSymbol] = []
     for word in (*behind, OR):

@@ -77,6 +77,7 @@ class RightSideTrie:
         for production in with_associativity(grammar.productions):
             right = production.right
             self.lefts[self.insert(RIGHT_SIDES, right)].append(production.left)
+            # Fragments may begin anywhere in a right side, so each suffix has a path.
             for begin in range(len(right)):
                 self.insert(SUFFIXES, right[begin:])
         self.category_edges: list[list[tuple[Category, int]]] = []
@@ -84,9 +85,12 @@ class RightSideTrie:
             self.category_edges.append(
                 [(s, n) for s, n in edges.items() if isinstance(s, Category)]
             )
+        # No edge leads to SUFFIXES, so it can stand for an edge that is absent.
         self.absorbing = {edges.get(Wildcard.TOKENS, SUFFIXES) for edges in self.edges}
         self.absorbing.discard(SUFFIXES)
-        self.open = {node for node, edges in enumerate(self.edges) if edges} | self.absorbing
+        self.open = {
+            node for node, edges in enumerate(self.edges) if edges
+        } | self.absorbing
 
     def insert(self, node: int, symbols: Fragment) -> int:
         """Add a path below a node, and return its end.
@@ -110,12 +114,15 @@ class RightSideTrie:
         ['<set>', 'all', 'major', 'major <set>']
         """
         below: list[list[tuple[Fragment, int]]] = [[] for _ in self.edges]
+        # Children have higher numbers than their parents, so they are ready first.
         for node in reversed(range(len(self.edges))):
             for symbol, child in self.edges[node].items():
                 longer = [((symbol, *fragment), end) for fragment, end in below[child]]
                 below[node] += [((symbol,), child), *longer]
         for node in self.absorbing:
-            longer = [((Wildcard.TOKENS, *fragment), end) for fragment, end in below[node]]
+            longer = [
+                ((Wildcard.TOKENS, *fragment), end) for fragment, end in below[node]
+            ]
             below[node] += [((Wildcard.TOKENS,), node), *longer]
         return below
 
@@ -145,10 +152,16 @@ class Signatures:
 
     def __init__(self, grammar: TargetGrammar) -> None:
         trie = self._trie = RightSideTrie(grammar)
-        used = [wildcard for wildcard in Wildcard if any(wildcard in edges for edges in trie.edges)]
+        used = [
+            wildcard
+            for wildcard in Wildcard
+            if any(wildcard in edges for edges in trie.edges)
+        ]
         named = grammar.terminals
         self._wildcards = cache(
-            lambda token: [wildcard for wildcard in used if wildcard.matches(token, named)]
+            lambda token: [
+                wildcard for wildcard in used if wildcard.matches(token, named)
+            ]
         )
         self._below = trie.fragments()
         self._fragments = {node: fragment for fragment, node in self._below[SUFFIXES]}
@@ -163,18 +176,25 @@ class Signatures:
         self._anonymous: list[list[tuple[Arguments, int]]] = []
         for node, below in enumerate(self._below):
             fillers: list[tuple[Arguments, int]] = []
-            fillers += [((fragment,), end) for fragment, end in below if fragment in allowed]
+            fillers += [
+                ((fragment,), end) for fragment, end in below if fragment in allowed
+            ]
             if node == RIGHT_SIDES:
                 fillers = [filler for filler in fillers if filler[1] in self._trie.open]
             self._fillers.append(fillers)
-            self._anonymous.append([((), end) for end in sorted({end for _, end in fillers})])
+            self._anonymous.append(
+                [((), end) for end in sorted({end for _, end in fillers})]
+            )
         self._cached_items = lru_cache(CACHE_SIZE)(self._items)
 
     def of(self, target: Symbols) -> set[Signature]:
         """All signatures of a target."""
         named = [symbol for symbol in target if isinstance(symbol, NonTerminal)]
         if len(target) == len(named) == 1:
-            return {Signature(arguments[0], arguments) for arguments, _ in self._fillers[SUFFIXES]}
+            return {
+                Signature(arguments[0], arguments)
+                for arguments, _ in self._fillers[SUFFIXES]
+            }
         items = self._items(target, named)
         return {Signature(self._fragments[item.node], item.arguments) for item in items}
 
@@ -184,13 +204,19 @@ class Signatures:
 
     def fragments(self, target: Symbols) -> frozenset[Fragment]:
         """The fragments that derive a target, whatever its non-terminals stand for."""
-        return frozenset(self._fragments[item.node] for item in self._cached_items(target))
+        return frozenset(
+            self._fragments[item.node] for item in self._cached_items(target)
+        )
 
-    def argument_fragments(self, hole: NonTerminal, target: Symbols) -> frozenset[Arguments]:
+    def argument_fragments(
+        self, hole: NonTerminal, target: Symbols
+    ) -> frozenset[Arguments]:
         """What a non-terminal of a target can stand for, at each of its occurrences."""
         return frozenset(item.arguments for item in self._cached_items(target, (hole,)))
 
-    def _items(self, target: Symbols, named: Sequence[NonTerminal] = ()) -> list[FragmentItem]:
+    def _items(
+        self, target: Symbols, named: Sequence[NonTerminal] = ()
+    ) -> list[FragmentItem]:
         """The items that have read the target, with the fragments of the `named` non-terminals."""
         items = {FragmentItem(RIGHT_SIDES, 0), FragmentItem(SUFFIXES, 0)}
         # For each position the items behind each category that the items there wait for.
@@ -211,8 +237,12 @@ class Signatures:
                     continue
                 for left in self._trie.lefts.get(item.node, ()):
                     for node, start, arguments in waiting[item.start].get(left, ()):
-                        pending.append(FragmentItem(node, start, arguments + item.arguments))
-        return [item for item in items if item.start == 0 and item.node in self._fragments]
+                        pending.append(
+                            FragmentItem(node, start, arguments + item.arguments)
+                        )
+        return [
+            item for item in items if item.start == 0 and item.node in self._fragments
+        ]
 
     def _behind_symbol(
         self, item: FragmentItem, symbol: Symbol, *, is_named: bool
@@ -221,10 +251,16 @@ class Signatures:
         node, start, arguments = item
         if isinstance(symbol, NonTerminal):
             fillers = self._fillers if is_named else self._anonymous
-            return [FragmentItem(end, start, arguments + filler) for filler, end in fillers[node]]
+            return [
+                FragmentItem(end, start, arguments + filler)
+                for filler, end in fillers[node]
+            ]
         edges = self._trie.edges[node]
-        labels = [label for label in (symbol, *self._wildcards(symbol)) if label in edges]
+        labels = [
+            label for label in (symbol, *self._wildcards(symbol)) if label in edges
+        ]
         items = [FragmentItem(edges[label], start, arguments) for label in labels]
+        # Behind `<...>` a token may also leave the item where it is.
         if node in self._trie.absorbing:
             items.append(item)
         return items
@@ -269,7 +305,8 @@ def with_associativity(productions: Sequence[Production]) -> list[Production]:
 
 @dataclass(frozen=True)
 class Typing:
-    """The types of the derivations of a grammar; those of type i stand for the fragments `types[i]`.
+    """The types of the derivations of a grammar; those of type i stand for the fragments
+    `types[i]`.
 
     `signatures` has those of each rule that legal targets can need.
 
@@ -306,7 +343,9 @@ class Typing:
     @classmethod
     def of(cls, rules: Sequence[Rule], target_grammar: TargetGrammar) -> Typing:
         start = (target_grammar.start,)
-        signatures = useful_signatures(derivable_signatures(rules, target_grammar), start)
+        signatures = useful_signatures(
+            derivable_signatures(rules, target_grammar), start
+        )
         # A type is a set of fragments: a mask in which each fragment has a bit.
         fragments = sorted(fragments_of(signatures), key=format_symbols)
         bits = {fragment: 1 << number for number, fragment in enumerate(fragments)}
@@ -371,7 +410,9 @@ class TypedRule(NamedTuple):
     def of(
         cls, rule: Rule, signatures: Iterable[Signature], bits: dict[Fragment, int]
     ) -> TypedRule:
-        occurrences = [symbol for symbol in rule.target if isinstance(symbol, NonTerminal)]
+        occurrences = [
+            symbol for symbol in rule.target if isinstance(symbol, NonTerminal)
+        ]
         masks = []
         wanted = [0] * rule.arity
         for signature in signatures:
@@ -424,7 +465,10 @@ def closure(rules: Sequence[TypedRule]) -> tuple[list[int], list[Results]]:
 
 
 def type_arrays(
-    rules: Sequence[TypedRule], masks: Sequence[int], results: Sequence[Results], start: int
+    rules: Sequence[TypedRule],
+    masks: Sequence[int],
+    results: Sequence[Results],
+    start: int,
 ) -> TypeArrays:
     """The automaton as arrays: a table of results for each rule, over the classes of children."""
     # Types and classes are numbered from 0; the empty set comes before them, as NO_TYPE (-1).

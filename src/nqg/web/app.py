@@ -1,7 +1,8 @@
 """The routes of the page and of its API, and how uvicorn serves them.
 
-uvicorn closes idle connections, the kernel those whose client does not take its answer, and `BodyLimitMiddleware` gives
-bodies a time limit. Nothing here bounds the time for a request's head: that is left to a proxy in front.
+uvicorn closes idle connections, the kernel those whose client does not take its answer, and
+`BodyLimitMiddleware` gives bodies a time limit. Nothing here bounds the time for a request's head:
+that is left to a proxy in front.
 """
 
 from __future__ import annotations
@@ -81,7 +82,9 @@ pages = APIRouter(include_in_schema=False)
 def create_app(
     service: Service, access: Access | None = None, examples: Sequence[str] = ()
 ) -> FastAPI:
-    """The application that serves a model to those whom `access` lets in; the page shows which rules `examples` use."""
+    """The application that serves a model to those whom `access` lets in; the page shows which
+    rules `examples` use.
+    """
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -132,11 +135,15 @@ async def parse(request: ParseRequest, service: Served) -> ParseResponse:
     return ParseResponse.of(found.answer, request, found.gaps)
 
 
-@api.post("/api/batch", summary="The programs of many sentences", response_model=BatchResponse)
+@api.post(
+    "/api/batch", summary="The programs of many sentences", response_model=BatchResponse
+)
 async def batch(request: BatchRequest, service: Served) -> Response:
     lines = request.lines(service.limits)
     parts = service.answers([line.sentence for line in lines])
-    first = await anext(parts, None)  # what is refused is refused before the answer begins
+    first = await anext(
+        parts, None
+    )  # what is refused is refused before the answer begins
     return StreamingResponse(
         BatchResponse.written(lines, first, parts), media_type="application/json"
     )
@@ -151,7 +158,9 @@ async def rules(
     limit: Annotated[int, Query(ge=1, le=100)] = 50,
     by_hand: Annotated[bool, Query(description="Only those written by hand.")] = False,
 ) -> RulesResponse:
-    return service.usage.search(search, order, offset, min(limit, service.limits.rules), by_hand)
+    return service.usage.search(
+        search, order, offset, min(limit, service.limits.rules), by_hand
+    )
 
 
 @api.get("/api/suggestions", summary="Which sentences of the log to annotate next")
@@ -159,13 +168,17 @@ async def suggestions(
     service: Served, limit: Annotated[int, Query(ge=1, le=100)] = 20
 ) -> SuggestionsResponse:
     return SuggestionsResponse(
-        suggestions=[SuggestedSentence.of(each) for each in await service.suggested(limit)]
+        suggestions=[
+            SuggestedSentence.of(each) for each in await service.suggested(limit)
+        ]
     )
 
 
 @api.post("/api/examples", summary="Add a pair to the training file")
 async def add_example(request: ExampleRequest, service: Served) -> ExampleResponse:
-    written = await service.accept(Example(request.source.strip(), request.target.strip()))
+    written = await service.accept(
+        Example(request.source.strip(), request.target.strip())
+    )
     return ExampleResponse(file=str(written))
 
 
@@ -227,14 +240,18 @@ async def log_in(request: Request) -> Response:
             page.replace('role="alert">', 'role="alert">This is not the token.'), 401
         )
     answer = RedirectResponse("/", 303)
-    answer.set_cookie(COOKIE, access.session, httponly=True, samesite="strict", path="/")
+    answer.set_cookie(
+        COOKIE, access.session, httponly=True, samesite="strict", path="/"
+    )
     return answer
 
 
 async def our_error(request: Request, error: NqgError) -> Response:
     if isinstance(error, HTTPError):
         return error.response()
-    return HTTPError(500 if isinstance(error, DamagedModel) else 422, str(error)).response()
+    return HTTPError(
+        500 if isinstance(error, DamagedModel) else 422, str(error)
+    ).response()
 
 
 async def validation_error(request: Request, error: RequestValidationError) -> Response:
@@ -243,7 +260,9 @@ async def validation_error(request: Request, error: RequestValidationError) -> R
         status, reason = 400, f"the body is not JSON: {first['ctx']['error']}"
     else:
         place = (
-            ".".join(str(part) for part in first["loc"] if part not in ("body", "query"))
+            ".".join(
+                str(part) for part in first["loc"] if part not in ("body", "query")
+            )
             or "the body"
         )
         status, reason = 422, f"{place[:80]}: {first['msg']}"
@@ -255,13 +274,18 @@ async def framework_error(request: Request, error: HTTPException) -> Response:
 
 
 async def unforeseen_error(request: Request, error: Exception) -> Response:
-    return JSONResponse({"error": "the server failed on this request; its log says why"}, 500)
+    return JSONResponse(
+        {"error": "the server failed on this request; its log says why"}, 500
+    )
 
 
 def server_config(
     app: FastAPI | Callable[[], FastAPI], limits: Limits, workers: int = 1
 ) -> uvicorn.Config:
-    """How uvicorn serves an application or, in several workers, what each of them makes its own with."""
+    """How uvicorn serves an application or, in several workers, what each of them makes its own
+    with.
+    """
+    # Headers of proxies are not trusted, and the server does not name itself.
     return uvicorn.Config(
         app,
         factory=not isinstance(app, FastAPI),
@@ -285,7 +309,11 @@ class Server:
     """A model at a socket that listens, in this process."""
 
     def __init__(
-        self, service: Service, access: Access, examples: Sequence[str], bound: socket.socket
+        self,
+        service: Service,
+        access: Access,
+        examples: Sequence[str],
+        bound: socket.socket,
     ) -> None:
         self._socket = bound
         self._server = uvicorn.Server(
@@ -313,7 +341,9 @@ def address_of(bound: socket.socket) -> str:
 def bound_socket(
     host: str, port: int, send_timeout: float = Limits().client_timeout
 ) -> socket.socket:
-    """A socket that listens; a client that takes nothing of what was sent for `send_timeout` seconds is dropped."""
+    """A socket that listens; a client that takes nothing of what was sent for `send_timeout`
+    seconds is dropped.
+    """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM
@@ -324,7 +354,9 @@ def bound_socket(
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
             if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux; connections inherit it
                 bound.setsockopt(
-                    socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * send_timeout)
+                    socket.IPPROTO_TCP,
+                    socket.TCP_USER_TIMEOUT,
+                    int(1000 * send_timeout),
                 )
             bound.bind(address)
             bound.listen(BACKLOG)

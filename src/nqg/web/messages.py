@@ -31,23 +31,35 @@ CHARACTER_WIDTH = 8.0
 
 
 def chart_picture(source: Tokens, cells: Sequence[ChartSpan]) -> Markup:
-    """A triangle: over every span its share of the probability; and the same as a table for reading aloud."""
+    """A triangle: over every span its share of the probability; and the same as a table for reading
+    aloud.
+    """
     words = len(source)
     if words > MOST_WORDS:
         return element(
-            "p", f"The chart of {words} words is too wide to draw; the JSON answer has it."
+            "p",
+            f"The chart of {words} words is too wide to draw; the JSON answer has it.",
         )
-    width = min(max(56.0, CHARACTER_WIDTH * max(map(cell_len, source), default=0) + 12), 120.0)
+    # The longest word decides how wide a column is, within bounds.
+    width = min(
+        max(56.0, CHARACTER_WIDTH * max(map(cell_len, source), default=0) + 12), 120.0
+    )
+    # Draw the widest span first: it is the top of the triangle.
     spans = [
         Span(start, start + size)
         for size in range(words, 0, -1)
         for start in range(words - size + 1)
     ]
     known = {cell.span: cell for cell in cells}
+    # A word that is wider than its column would run into the next one.
     fits = int((width - 4) / CHARACTER_WIDTH)
-    shown = (word if cell_len(word) <= fits else f"{word[: fits - 1]}…" for word in source)
+    shown = (
+        word if cell_len(word) <= fits else f"{word[: fits - 1]}…" for word in source
+    )
     labels = (
-        element("text", word, x=width * (at + 0.5), y=ROW_HEIGHT * words + 18, class_="word")
+        element(
+            "text", word, x=width * (at + 0.5), y=ROW_HEIGHT * words + 18, class_="word"
+        )
         for at, word in enumerate(shown)
     )
     picture = element(
@@ -69,11 +81,18 @@ def chart_picture(source: Tokens, cells: Sequence[ChartSpan]) -> Markup:
     )
 
 
-def cell_picture(span: Span, cell: ChartSpan | None, words: int, width: float) -> Markup:
+def cell_picture(
+    span: Span, cell: ChartSpan | None, words: int, width: float
+) -> Markup:
     """The place of a span in the triangle: a box with its probability or score, or a dot."""
-    x, y = width * (span.start + span.end) / 2, ROW_HEIGHT * (words - (span.end - span.start))
+    # A span stands over the middle of its words, and longer spans stand higher.
+    x, y = (
+        width * (span.start + span.end) / 2,
+        ROW_HEIGHT * (words - (span.end - span.start)),
+    )
     if cell is None:
         return element("circle", cx=x, cy=y + ROW_HEIGHT / 2, r=2, class_="nothing")
+    # A share that would be shown as 0 % says nothing; the score is shown instead.
     is_used, said = (
         cell.probability >= 0.005,
         f"{rule_side(cell.rule.source)} → {rule_side(cell.rule.target)}",
@@ -98,14 +117,21 @@ def cell_picture(span: Span, cell: ChartSpan | None, words: int, width: float) -
             x=x,
             y=y + ROW_HEIGHT / 2 + 4,
         ),
-        class_="cell sure" if cell.probability >= 0.5 else "cell" if is_used else "cell unused",
+        class_="cell sure"
+        if cell.probability >= 0.5
+        else "cell"
+        if is_used
+        else "cell unused",
     )
 
 
 def chart_table(source: Tokens, cells: Sequence[ChartSpan]) -> Markup:
     head = element(
         "tr",
-        *(element("th", name, scope="col") for name in ("words", "best rule", "score", "share")),
+        *(
+            element("th", name, scope="col")
+            for name in ("words", "best rule", "score", "share")
+        ),
     )
     rows = (
         element(
@@ -132,19 +158,35 @@ def gaps_picture(gaps: Gaps) -> Markup:
         "loose": "known, but it does not fit here",
         "unknown": "no rule knows it",
     }
+    # Islands and uncovered words together are the sentence, once they are sorted.
     parts = [(span.start, span.end, "island") for span in gaps.islands]
-    parts += [(at, at + 1, "unknown" if at in gaps.unknown else "loose") for at in gaps.uncovered]
+    parts += [
+        (at, at + 1, "unknown" if at in gaps.unknown else "loose")
+        for at in gaps.uncovered
+    ]
     spans = (
         Markup(
-            element("span", " ".join(gaps.source[start:end]), class_=kind, title=titles[kind]) + " "
+            element(
+                "span",
+                " ".join(gaps.source[start:end]),
+                class_=kind,
+                title=titles[kind],
+            )
+            + " "
         )
         for start, end, kind in sorted(parts)
     )
+    # The legend explains only what occurs in this sentence.
     kinds = {kind for _, _, kind in parts}
     legend = (
-        element("span", title, class_=kind) for kind, title in titles.items() if kind in kinds
+        element("span", title, class_=kind)
+        for kind, title in titles.items()
+        if kind in kinds
     )
-    shown = element("p", *spans, class_="sentence"), element("p", *legend, class_="legend")
+    shown = (
+        element("p", *spans, class_="sentence"),
+        element("p", *legend, class_="legend"),
+    )
     return element("div", *shown, class_="nqg-gaps")
 
 
@@ -152,7 +194,9 @@ def without_surrogates(text: str) -> str:
     """`text`, unless it holds halves of characters, which JSON can write and nothing else can."""
     for character in text:
         if "\ud800" <= character <= "\udfff":
-            raise ValueError(f"the text holds U+{ord(character):04X}, which is half a character")
+            raise ValueError(
+                f"the text holds U+{ord(character):04X}, which is half a character"
+            )
     return text
 
 
@@ -174,7 +218,9 @@ class ErrorResponse(Message):
 class ParseRequest(Message):
     """A sentence to parse."""
 
-    sentence: Text = Field(examples=["walk twice"], description="Words separated by spaces.")
+    sentence: Text = Field(
+        examples=["walk twice"], description="Words separated by spaces."
+    )
     readings: Annotated[int, Field(ge=0, le=MOST_READINGS)] = 0
     explain: bool = Field(
         default=False, description="Also send derivations, the chart and the gaps."
@@ -186,7 +232,9 @@ class ParseRequest(Message):
 class BatchRequest(Message):
     """Sentences to parse: a list or, with programs to compare answers with, the text of a TSV file."""
 
-    sentences: list[Text] | None = Field(default=None, examples=[["walk twice", "jump"]])
+    sentences: list[Text] | None = Field(
+        default=None, examples=[["walk twice", "jump"]]
+    )
     text: Text | None = Field(
         default=None,
         examples=["walk twice\tI_WALK I_WALK\njump\n"],
@@ -201,9 +249,11 @@ class BatchRequest(Message):
         """
         if (self.sentences is None) == (self.text is None):
             raise HTTPError(422, "expected either 'sentences' or 'text'")
+        # Line numbers count blank lines too, so that errors name the line of the file.
         lines = list(map(BatchLine, self.sentences or ()))
         for number, line in enumerate(
-            (self.text or "").removeprefix("\ufeff").replace("\r\n", "\n").split("\n"), 1
+            (self.text or "").removeprefix("\ufeff").replace("\r\n", "\n").split("\n"),
+            1,
         ):
             if not line.strip():
                 continue
@@ -216,16 +266,21 @@ class BatchRequest(Message):
                 )
             lines.append(
                 BatchLine(
-                    sentence.strip(), programs[0].strip() or None if programs else None, number
+                    sentence.strip(),
+                    programs[0].strip() or None if programs else None,
+                    number,
                 )
             )
+        # Blank lines are gone by now, so they do not count towards the limit.
         if len(lines) > limits.sentences:
             raise HTTPError(
-                413, f"{len(lines):,} sentences; a batch holds at most {limits.sentences:,}"
+                413,
+                f"{len(lines):,} sentences; a batch holds at most {limits.sentences:,}",
             )
         for number, each in enumerate(lines, start=1):
             limits.check_length(
-                each.sentence, f"line {each.line}: " if each.line else f"sentence {number}: "
+                each.sentence,
+                f"line {each.line}: " if each.line else f"sentence {number}: ",
             )
         return lines
 
@@ -259,13 +314,18 @@ class ReadingFound(Message):
     drawing: str | None = Field(
         default=None, description="HTML with SVG; all text in it is escaped."
     )
-    outline: str | None = Field(default=None, description="The derivation as a nested HTML list.")
+    outline: str | None = Field(
+        default=None, description="The derivation as a nested HTML list."
+    )
 
     @classmethod
     def of(cls, reading: Reading, explain: bool, draw: bool) -> ReadingFound:
         message = cls(
-            target=reading.target, probability=reading.probability, is_legal=reading.is_legal
+            target=reading.target,
+            probability=reading.probability,
+            is_legal=reading.is_legal,
         )
+        # Steps and drawings are large, so they are made only on demand.
         if explain:
             steps = zip(
                 reading.derivation.hyperedges,
@@ -284,7 +344,9 @@ class ReadingFound(Message):
                 for each, depth, score in steps
             ]
         if draw:
-            message.drawing = derivation_picture(reading.derivation, reading.scores, reading.target)
+            message.drawing = derivation_picture(
+                reading.derivation, reading.scores, reading.target
+            )
             message.outline = derivation_outline(reading.derivation)
         return message
 
@@ -349,7 +411,9 @@ class ParseResponse(Message):
     rows: QueryRows | None = None
 
     @classmethod
-    def of(cls, answer: Answer, request: ParseRequest, gaps: Gaps | None) -> ParseResponse:
+    def of(
+        cls, answer: Answer, request: ParseRequest, gaps: Gaps | None
+    ) -> ParseResponse:
         own, source, explain, draw = (
             answer.first,
             answer.source_tokens,
@@ -366,7 +430,9 @@ class ParseResponse(Message):
             reason=answer.reason,
             corrections=list(answer.corrections),
             best=ReadingFound.of(own.reading, explain, draw) if own.reading else None,
-            readings=[ReadingFound.of(reading, explain, draw) for reading in own.readings],
+            readings=[
+                ReadingFound.of(reading, explain, draw) for reading in own.readings
+            ],
             rows=QueryRows(**answer.rows.to_dict()) if answer.rows else None,
         )
         if own.chart is not None and explain:
@@ -375,7 +441,9 @@ class ParseResponse(Message):
             islands = [(span.start, span.end) for span in gaps.islands]
             response.gaps = Missing(unknown=list(gaps.unknown), islands=islands)
         if draw:
-            response.chart_drawing = chart_picture(source, own.chart) if own.chart else None
+            response.chart_drawing = (
+                chart_picture(source, own.chart) if own.chart else None
+            )
             response.gaps_drawing = gaps_picture(gaps) if gaps else None
         return response
 
@@ -419,7 +487,9 @@ class BatchRow(Message):
             confidence=answer.first.confidence,
             reason=answer.reason,
             corrections=list(answer.corrections),
-            is_right=None if line.expected is None else exact_match(answer.target, line.expected),
+            is_right=None
+            if line.expected is None
+            else exact_match(answer.target, line.expected),
         )
 
 
@@ -441,8 +511,11 @@ class BatchResponse(Message):
         answers: Sequence[Answer] | None,
         parts: AsyncIterator[Sequence[Answer]],
     ) -> AsyncIterator[str]:
-        """The JSON of the response, from the first answers and further parts as they come; none is kept for long."""
+        """The JSON of the response, from the first answers and further parts as they come; none is
+        kept for long.
+        """
         rest, answered, expected, right = iter(lines), 0, 0, 0
+        # The text before a row opens the object at first, and is a comma from then on.
         separator = '{"rows":['
         while answers is not None:
             for answer in answers:
@@ -462,6 +535,7 @@ class BatchResponse(Message):
             coverage=answered / len(lines) if lines else None,
             exact_match=right / expected if expected else None,
         )
+        # Without rows nothing has opened the object; the summary drops its own brace.
         yield f"{'' if lines else separator}],{summary.model_dump_json(exclude={'rows'})[1:]}"
 
 

@@ -1,4 +1,6 @@
-"""What every request passes before a route sees it: who may ask, how large and how slow a request may be."""
+"""What every request passes before a route sees it: who may ask, how large and how slow a request
+may be.
+"""
 
 from __future__ import annotations
 
@@ -44,25 +46,33 @@ class Limits:
     head_bytes: int = 16_384  # of a request's line and headers
     body_bytes: int = 1_000_000
     tokens: int = 100  # of a sentence
-    target_tokens: int = 10_000  # of a program; rules that copy a part could write gigabytes
+    target_tokens: int = (
+        10_000  # of a program; rules that copy a part could write gigabytes
+    )
     sentences: int = 2_000  # of a batch request
     batch_tokens: int = 200_000  # of all programs of a batch request
-    batches: int = 16  # batch requests that are answered at a time; further ones are refused
+    batches: int = (
+        16  # batch requests that are answered at a time; further ones are refused
+    )
     rules: int = 100  # listed at a time
-    reviewed: int = 1_000  # last sentences of the log among which those to annotate are looked for
+    reviewed: int = (
+        1_000  # last sentences of the log among which those to annotate are looked for
+    )
     chart_entries: int = 1 << 20  # of the chart of a sentence that is explained
     batch_size: int = 64  # sentences that are parsed at once
-    queue_size: int = 512  # sentences that wait for their turn; further ones are refused
+    queue_size: int = (
+        512  # sentences that wait for their turn; further ones are refused
+    )
     requests: int = 1_000  # that are answered at a time
     answer_timeout: float = 30.0  # seconds
-    client_timeout: float = (
-        10.0  # seconds for a body to arrive, for a client to take its answer, or to ask again
-    )
+    # Seconds for a body to arrive, for a client to take its answer, or to ask again.
+    client_timeout: float = 10.0
 
     def check_length(self, sentence: str, place: str = "") -> None:
         if (found := len(sentence.split())) > self.tokens:
             raise HTTPError(
-                422, f"{place}the sentence has {found} tokens; at most {self.tokens} are read"
+                422,
+                f"{place}the sentence has {found} tokens; at most {self.tokens} are read",
             )
 
 
@@ -117,7 +127,9 @@ class BodyLimitMiddleware:
                 ) from None
             if scope["path"].startswith("/api/"):
                 check_encoding(body)
-            messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+            messages: list[Message] = [
+                {"type": "http.request", "body": body, "more_body": False}
+            ]
 
             async def replay() -> Message:
                 return messages.pop() if messages else await receive()
@@ -135,7 +147,9 @@ class BodyLimitMiddleware:
             except TimeoutError:
                 if is_sent:  # the rest is missing, and the closed connection says so
                     raise
-                raise Busy(f"no answer within {limits.answer_timeout:g} s", retry_after=5) from None
+                raise Busy(
+                    f"no answer within {limits.answer_timeout:g} s", retry_after=5
+                ) from None
         except HTTPError as error:
             await error.response()(scope, receive, send)
         finally:
@@ -143,9 +157,13 @@ class BodyLimitMiddleware:
 
 
 def check_head(scope: Scope, limits: Limits) -> None:
-    """Refuse a request by its head: too large, of a length said in two ways or too long or, for the API, not JSON."""
+    """Refuse a request by its head: too large, of a length said in two ways or too long or, for the
+    API, not JSON.
+    """
     headers = Headers(scope=scope)
-    size = len(scope.get("raw_path") or scope["path"]) + len(scope.get("query_string", b""))
+    size = len(scope.get("raw_path") or scope["path"]) + len(
+        scope.get("query_string", b"")
+    )
     if (
         found := size + sum(len(name) + len(value) + 4 for name, value in headers.raw)
     ) > limits.head_bytes:
@@ -161,7 +179,8 @@ def check_head(scope: Scope, limits: Limits) -> None:
         kind, _, rest = headers.get("content-type", "").lower().partition(";")
         if kind.strip() != "application/json":
             raise HTTPError(
-                415, f"expected Content-Type: application/json, found '{kind.strip()[:80]}'"
+                415,
+                f"expected Content-Type: application/json, found '{kind.strip()[:80]}'",
             )
         if "charset" in rest and "utf-8" not in rest:
             raise HTTPError(415, f"expected JSON in UTF-8, found '{rest.strip()[:80]}'")
@@ -170,7 +189,8 @@ def check_head(scope: Scope, limits: Limits) -> None:
     ]  # Python refuses to read numbers of thousands of digits
     if announced.isdecimal() and int(announced) > limits.body_bytes:
         raise HTTPError(
-            413, f"the body has {int(announced):,} bytes; at most {limits.body_bytes:,} are read"
+            413,
+            f"the body has {int(announced):,} bytes; at most {limits.body_bytes:,} are read",
         )
 
 
@@ -188,7 +208,9 @@ async def read_body(receive: Receive, limit: int) -> bytes:
     while (message := await receive())["type"] == "http.request":
         body += message.get("body", b"")
         if len(body) > limit:
-            raise HTTPError(413, f"the body has more than {limit:,} bytes, which is the limit")
+            raise HTTPError(
+                413, f"the body has more than {limit:,} bytes, which is the limit"
+            )
         if not message.get("more_body", False):
             break
     return bytes(body)
@@ -196,26 +218,35 @@ async def read_body(receive: Receive, limit: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The host names that a request may be for, the token that it must show, and whether any IP address is a name."""
+    """The host names that a request may be for, the token that it must show, and whether any IP
+    address is a name.
+    """
 
     names: tuple[str, ...] = LOOPBACK
     token: str | None = None
     addresses: bool = False
 
     @classmethod
-    def for_host(cls, host: str, token: str | None = None, names: Iterable[str] = ()) -> Access:
-        """The access rules of a server bound to `host`: anything but the loopback interface demands a token.
+    def for_host(
+        cls, host: str, token: str | None = None, names: Iterable[str] = ()
+    ) -> Access:
+        """The access rules of a server bound to `host`: anything but the loopback interface demands
+        a token.
 
-        Names are checked because a hostile page may make its own name point to this machine (DNS rebinding); it cannot
-        do so with an address.
+        Names are checked because a hostile page may make its own name point to this machine (DNS
+        rebinding); it cannot do so with an address.
         """
         if token is not None and (
-            len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable()
+            len(token) < SHORTEST_TOKEN
+            or not token.isascii()
+            or not token.isprintable()
         ):
             raise SettingsError(
                 f"the token needs at least {SHORTEST_TOKEN} printable ASCII characters; or give none"
             )
         known = (*LOOPBACK, *(name.lower() for name in names))
+        # Only this machine reaches the loopback interface, so a token is optional
+        # there.
         if is_loopback(host):
             return cls(known, token)
         return cls(
@@ -227,7 +258,9 @@ class Access:
     @property
     def session(self) -> str:
         """The cookie's value: proof that its owner knew the token, which itself stays secret."""
-        return hmac.new((self.token or "").encode(), b"nqg session", hashlib.sha256).hexdigest()
+        return hmac.new(
+            (self.token or "").encode(), b"nqg session", hashlib.sha256
+        ).hexdigest()
 
     def is_token(self, text: str) -> bool:
         """Whether `text` is the token, in constant time."""
@@ -246,8 +279,12 @@ class Access:
         if name not in self.names and not (self.addresses and _is_address(name)):
             reason = f"this server does not answer for the host '{name[:80]}'; start it with --allowed-host to allow it"
             raise HTTPError(421, reason)
-        # Only browsers send these headers, older ones only the second; of forms, such as the login's, it is "null".
-        is_foreign = headers.get("sec-fetch-site", "none") not in ("same-origin", "none")
+        # Only browsers send these headers, older ones only the second; of forms, such as
+        # the login's, it is "null".
+        is_foreign = headers.get("sec-fetch-site", "none") not in (
+            "same-origin",
+            "none",
+        )
         if "origin" in headers and scope["path"].startswith("/api/"):
             is_foreign |= _host_name(headers["origin"].rpartition("//")[2]) != name
         if scope["method"] == "POST" and is_foreign:
@@ -267,11 +304,15 @@ def is_loopback(host: str) -> bool:
     >>> [is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "example.org")]
     [True, True, True, False, False]
     """
-    return host == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
+    return host == "localhost" or (
+        _is_address(host) and ipaddress.ip_address(host).is_loopback
+    )
 
 
 class AuthMiddleware:
-    """Refuses requests that `access` does not let in, and adds the security headers to every answer."""
+    """Refuses requests that `access` does not let in, and adds the security headers to every
+    answer.
+    """
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app, self._access = app, access
@@ -290,17 +331,25 @@ class AuthMiddleware:
         try:
             self._access.check(scope, headers)
         except HTTPError as error:
-            wants_page = error.status == 401 and "text/html" in headers.get("accept", "")
+            wants_page = error.status == 401 and "text/html" in headers.get(
+                "accept", ""
+            )
             answer = RedirectResponse("/login", 303) if wants_page else error.response()
         await answer(scope, receive, send_with_headers)
 
 
 def _equal(one: str, other: str) -> bool:
-    return hmac.compare_digest(one.encode("utf-8", "replace"), other.encode("utf-8", "replace"))
+    return hmac.compare_digest(
+        one.encode("utf-8", "replace"), other.encode("utf-8", "replace")
+    )
 
 
 def _host_name(host: str) -> str:
-    return host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0].lower()
+    return (
+        host[1:].partition("]")[0]
+        if host.startswith("[")
+        else host.partition(":")[0].lower()
+    )
 
 
 def _is_address(name: str) -> bool:

@@ -2,8 +2,9 @@
 
 Notebooks need nothing of the extra `web`: they find `notebook_html` by name (`nqg.extensions`).
 
-Everything that can be lit up carries `data-node`, the number of its hyperedge; a hyperedge's box also carries
-`data-last`, the last number under it, so that a subtree is the numbers from one to the other.
+Everything that can be lit up carries `data-node`, the number of its hyperedge; a hyperedge's box
+also carries `data-last`, the last number under it, so that a subtree is the numbers from one to the
+other.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ LONGEST_SIDE = 30  # characters of a rule's side that a box shows
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """Which hyperedges read the words and write the tokens; hyperedges are numbered as the derivation lists them.
+    """Which hyperedges read the words and write the tokens; hyperedges are numbered as the
+    derivation lists them.
 
     >>> alignment(Derivation.parse('''
     ... [0:2] NT_1 twice ### NT_1 NT_1
@@ -43,10 +45,14 @@ class Alignment:
     """
 
     words: tuple[int, ...]  # for every word of the source, the hyperedge that reads it
-    tokens: tuple[int, ...]  # for every token of the target, the hyperedge that writes it
+    tokens: tuple[
+        int, ...
+    ]  # for every token of the target, the hyperedge that writes it
     # For every hyperedge, the last one under it, itself at a leaf: a subtree is a run.
     lasts: tuple[int, ...]
-    heights: tuple[int, ...]  # for every hyperedge, how far it is above its deepest leaf
+    heights: tuple[
+        int, ...
+    ]  # for every hyperedge, how far it is above its deepest leaf
 
 
 def alignment(derivation: Derivation) -> Alignment:
@@ -96,15 +102,24 @@ class TreeLayout:
 
 
 def tree_layout(derivation: Derivation, aligned: Alignment) -> TreeLayout:
-    """A place for every word, as wide as it and the boxes over it ask for, and for every hyperedge."""
+    """A place for every word, as wide as it and the boxes over it ask for, and for every
+    hyperedge.
+    """
     lines = [
-        (shortened(source_text(hyperedge.rule)), shortened(rule_side(hyperedge.rule.target)))
+        (
+            shortened(source_text(hyperedge.rule)),
+            shortened(rule_side(hyperedge.rule.target)),
+        )
         for hyperedge in derivation.hyperedges
     ]
-    box_widths = [2 * BOX_PADDING + CHARACTER * max(map(cell_len, pair)) for pair in lines]
+    box_widths = [
+        2 * BOX_PADDING + CHARACTER * max(map(cell_len, pair)) for pair in lines
+    ]
     widths = [CHARACTER * cell_len(word) + GAP for word in derivation.source]
     # From the leaves up, a box that is wider than the words under it makes them wider.
-    for hyperedge, box_width in reversed(list(zip(derivation.hyperedges, box_widths, strict=True))):
+    for hyperedge, box_width in reversed(
+        list(zip(derivation.hyperedges, box_widths, strict=True))
+    ):
         start, end = hyperedge.span.start, hyperedge.span.end
         missing = box_width + GAP - sum(widths[start:end])
         if missing > 0:
@@ -119,7 +134,9 @@ def tree_layout(derivation: Derivation, aligned: Alignment) -> TreeLayout:
         boxes.append(Box(lines[number], middle, row, box_widths[number]))
     words = tuple((low + high) / 2 for low, high in pairwise(edges))
     word_line = MARGIN + LEVEL_HEIGHT * (top + 1) + 6
-    return TreeLayout(tuple(boxes), words, word_line, edges[-1] + MARGIN, word_line + 24)
+    return TreeLayout(
+        tuple(boxes), words, word_line, edges[-1] + MARGIN, word_line + 24
+    )
 
 
 def rule_side(side: Symbols) -> str:
@@ -133,11 +150,15 @@ def rule_side(side: Symbols) -> str:
 
 
 def shortened(text: str) -> str:
-    return text if len(text) <= LONGEST_SIDE else f"{text[: LONGEST_SIDE - 1].rstrip()}…"
+    return (
+        text if len(text) <= LONGEST_SIDE else f"{text[: LONGEST_SIDE - 1].rstrip()}…"
+    )
 
 
 def slot_name(rule: Rule) -> str:
-    """The slot whose value a rule reads, `time` for `half past six ### 6:30`; nothing for other rules."""
+    """The slot whose value a rule reads, `time` for `half past six ### 6:30`; nothing for other
+    rules.
+    """
     return rule.slot if isinstance(rule, SlotInstance) else ""
 
 
@@ -155,7 +176,9 @@ def symbol_text(symbol: str | NonTerminal) -> str:
 
 
 # Control characters, halves of surrogate pairs and non-characters: XML has no way to write them.
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]"
+)
 
 
 class Markup(str):
@@ -176,7 +199,8 @@ def escaped(text: str) -> Markup:
 
 
 def element(name: str, *content: str, **attributes: str | float | None) -> Markup:
-    """An element with its content; of attributes' names `_` becomes `-`, a last `_` goes, and None leaves one out.
+    """An element with its content; of attributes' names `_` becomes `-`, a last `_` goes, and None
+    leaves one out.
 
     >>> element("a", "1 < 2", class_="word", data_node=3, title=None)
     '<a class="word" data-node="3">1 &lt; 2</a>'
@@ -215,9 +239,11 @@ def in_notebook(*pictures: str) -> str:
 def derivation_picture(
     derivation: Derivation, scores: Sequence[float] = (), program: str = ""
 ) -> Markup:
-    """The program on top, the tree of hyperedges under it, the source words below; `scores` are a model's.
+    """The program on top, the tree of hyperedges under it, the source words below; `scores` are a
+    model's.
 
-    `program` is the target as training data writes it. What the value of a slot wrote is named after the slot.
+    `program` is the target as training data writes it. What the value of a slot wrote is named
+    after the slot.
     """
     aligned, target = alignment(derivation), derivation.target
     pieces = program_pieces(program, target)
@@ -232,21 +258,32 @@ def derivation_picture(
             # The last of the tokens that the value wrote names the slot.
             if at + 1 == len(pieces) or writers[at + 1] != number:
                 name = slot
-        tokens += [gap, element("span", token, class_=kind, data_node=number, data_slot=name)]
+        tokens += [
+            gap,
+            element("span", token, class_=kind, data_node=number, data_slot=name),
+        ]
     if len(target) > MAX_DRAWN_TOKENS:
         tokens.append(f" … and {len(target) - MAX_DRAWN_TOKENS:,} more tokens")
-    written = element("p", *tokens, class_="target", aria_label="Program, token by token")
+    written = element(
+        "p", *tokens, class_="target", aria_label="Program, token by token"
+    )
     if len(derivation.hyperedges) <= MAX_DRAWN_HYPEREDGES:
         tree = _tree(derivation, aligned, scores)
     else:
-        tree = element("p", f"{len(derivation.hyperedges):,} applications: too many to draw.")
-    return element("div", written, element("div", tree, class_="scroll"), class_="nqg-tree")
+        tree = element(
+            "p", f"{len(derivation.hyperedges):,} applications: too many to draw."
+        )
+    return element(
+        "div", written, element("div", tree, class_="scroll"), class_="nqg-tree"
+    )
 
 
 def program_pieces(program: str, target: Tokens) -> list[tuple[str, str, int]]:
-    """The tokens of a target where they stand in a program: the gap before each, the token, its number.
+    """The tokens of a target where they stand in a program: the gap before each, the token, its
+    number.
 
-    Tokens that are written as white space are left out. Where a program is not made of them, they are set apart.
+    Tokens that are written as white space are left out. Where a program is not made of them, they
+    are set apart.
 
     >>> program_pieces("on( lamp)", ("on", "(", "␣", "lamp", ")"))
     [('', 'on', 0), ('', '(', 1), (' ', 'lamp', 3), ('', ')', 4)]
@@ -262,26 +299,38 @@ def program_pieces(program: str, target: Tokens) -> list[tuple[str, str, int]]:
             end = start + len(token)
     if program and not program[end:].strip():
         return pieces
-    return [(" " if number else "", token, number) for number, token in enumerate(target)]
+    return [
+        (" " if number else "", token, number) for number, token in enumerate(target)
+    ]
 
 
-def _tree(derivation: Derivation, aligned: Alignment, scores: Sequence[float]) -> Markup:
+def _tree(
+    derivation: Derivation, aligned: Alignment, scores: Sequence[float]
+) -> Markup:
     layout = tree_layout(derivation, aligned)
     children, hyperedges = derivation.child_numbers(), derivation.hyperedges
-    parents = {child: parent for parent, below in enumerate(children) for child in below}
+    parents = {
+        child: parent for parent, below in enumerate(children) for child in below
+    }
     boxes = layout.boxes
     edges, labels, nodes = list[Markup](), list[Markup](), list[Markup]()
+    # The root is number 0 and has no edge above it.
     for at in range(1, len(boxes)):
         edges.append(_edge(boxes[parents[at]], boxes[at].x, boxes[at].y, at))
-    for word, x, number in zip(derivation.source, layout.words, aligned.words, strict=True):
+    for word, x, number in zip(
+        derivation.source, layout.words, aligned.words, strict=True
+    ):
         edges.append(_edge(boxes[number], x, layout.word_line - 14, number))
         kind = f"word hue-{number % HUES}"
-        label = element("text", word, x=x, y=layout.word_line, class_=kind, data_node=number)
+        label = element(
+            "text", word, x=x, y=layout.word_line, class_=kind, data_node=number
+        )
         labels.append(label)
     for number, hyperedge in enumerate(hyperedges):
         caption = rule_caption(derivation, number, children[number], scores)
         last = aligned.lasts[number]
         nodes.append(_box(number, hyperedge.rule, boxes[number], last, caption))
+    # Edges come first, because what SVG draws later lies on top.
     return element(
         "svg",
         element("g", *edges, class_="edges"),
@@ -297,7 +346,9 @@ def _tree(derivation: Derivation, aligned: Alignment, scores: Sequence[float]) -
 
 
 def _edge(box: Box, x: float, y: float, number: int) -> Markup:
-    """A line that bends in the gap under `box` and then goes straight down, so that it crosses no other box."""
+    """A line that bends in the gap under `box` and then goes straight down, so that it crosses no
+    other box.
+    """
     top, turn = box.y + BOX_HEIGHT, min(y, box.y + LEVEL_HEIGHT)
     middle = (top + turn) / 2
     bend = f"C{box.x:.1f} {middle:.1f} {x:.1f} {middle:.1f} {x:.1f} {turn:.1f}"
@@ -306,7 +357,10 @@ def _edge(box: Box, x: float, y: float, number: int) -> Markup:
 
 
 def rule_caption(
-    derivation: Derivation, number: int, children: Sequence[int], scores: Sequence[float]
+    derivation: Derivation,
+    number: int,
+    children: Sequence[int],
+    scores: Sequence[float],
 ) -> str:
     """A rule of a derivation in the language of the boxes, what its parts stand for, and its score.
 
@@ -315,6 +369,7 @@ def rule_caption(
     '① twice → ① ①, where ① is “jump”; score 0.50'
     """
     rule, words = derivation.hyperedges[number].rule, derivation.source
+    # The nonterminals of a rule are numbered from 1, in the order of its children.
     arguments = []
     for index, child in enumerate(children, start=1):
         span = derivation.hyperedges[child].span
@@ -351,13 +406,17 @@ def _box(number: int, rule: Rule, box: Box, last: int, caption: str) -> Markup:
 def derivation_outline(derivation: Derivation) -> Markup:
     """The derivation as nested lists, for reading aloud."""
     pieces, depth = list[str](), -1
-    for level, hyperedge in zip(derivation.depths(), derivation.hyperedges, strict=True):
+    for level, hyperedge in zip(
+        derivation.depths(), derivation.hyperedges, strict=True
+    ):
         if level > depth:
             pieces.append("<ul><li>" * (level - depth))
         else:
             pieces += ["</li></ul>" * (depth - level), "</li><li>"]
         words = " ".join(derivation.source[hyperedge.span.start : hyperedge.span.end])
-        pieces.append(joined([element("q", words), " by ", rule_picture(hyperedge.rule)]))
+        pieces.append(
+            joined([element("q", words), " by ", rule_picture(hyperedge.rule)])
+        )
         depth = level
     return Markup("".join(pieces) + "</li></ul>" * (depth + 1))
 
@@ -371,7 +430,9 @@ def rule_picture(rule: Rule) -> Markup:
 
 
 def grammar_picture(grammar: Grammar, most: int = MAX_DRAWN_RULES) -> Markup:
-    """The rules in a table, grouped by how many non-terminals they have, the first `most` of them."""
+    """The rules in a table, grouped by how many non-terminals they have, the first `most` of
+    them.
+    """
     ordered = sorted(grammar.rules[:most], key=lambda rule: -rule.arity)
     bodies = []
     for arity, rules in groupby(ordered, key=lambda rule: rule.arity):
@@ -394,7 +455,9 @@ def answer_picture(answer: Answer) -> Markup:
         reason = f": {answer.reason}."
         drawn = [element("p", "No answer to ", sentence, reason, class_="abstention")]
     elif reading is None:
-        drawn = [element("p", element("code", answer.target), f" by the {answer.system}")]
+        drawn = [
+            element("p", element("code", answer.target), f" by the {answer.system}")
+        ]
     else:
         figures = f"probability within the grammar {reading.probability:.4g}"
         if answer.confidence is not None:

@@ -35,7 +35,10 @@ try:
 except ModuleNotFoundError as error:
     raise MissingExtra("nqg serve", "web") from error
 
-QUERY_SECONDS, MOST_ROWS_SHOWN = 1.0, 100  # what a query may take, and what a page shows
+QUERY_SECONDS, MOST_ROWS_SHOWN = (
+    1.0,
+    100,
+)  # what a query may take, and what a page shows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,10 +165,16 @@ def prepared_server(served: ServedModel, bound: socket.socket) -> Callable[[], N
     return server.run
 
 
-def prepared_workers(served: ServedModel, bound: socket.socket, workers: int) -> Callable[[], None]:
-    """What serves a model in processes, which uvicorn replaces where they die and, at SIGHUP, one after the other."""
+def prepared_workers(
+    served: ServedModel, bound: socket.socket, workers: int
+) -> Callable[[], None]:
+    """What serves a model in processes, which uvicorn replaces where they die and, at SIGHUP, one
+    after the other.
+    """
     threads = max((os.cpu_count() or 1) // workers, 1)
-    supervisor = Multiprocess(server_config(Worker(served, threads), Limits(), workers), [bound])
+    supervisor = Multiprocess(
+        server_config(Worker(served, threads), Limits(), workers), [bound]
+    )
 
     def run() -> None:
         supervisor.run()
@@ -176,11 +185,15 @@ def prepared_workers(served: ServedModel, bound: socket.socket, workers: int) ->
 
 
 def check_review(options: ServeOptions) -> None:
-    """Refuse a review without sentences, of a file that cannot be added to, or by people who were not chosen."""
+    """Refuse a review without sentences, of a file that cannot be added to, or by people who were
+    not chosen.
+    """
     if options.review is None:
         return
     if options.log is None:
-        raise SettingsError("--review takes its sentences from a log: give --log FILE, too")
+        raise SettingsError(
+            "--review takes its sentences from a log: give --log FILE, too"
+        )
     addable_examples(options.review)
     if not is_loopback(options.host) and options.token is None:
         raise SettingsError(
@@ -205,7 +218,9 @@ class ServedModel:
             database = Database.open(
                 options.database, seconds=QUERY_SECONDS, most_rows=MOST_ROWS_SHOWN
             )
-        service = Service.load(options.model, self.device, database, options.log, options.review)
+        service = Service.load(
+            options.model, self.device, database, options.log, options.review
+        )
         check_digest(
             options.model, options.digest
         )  # what was loaded was whole, and the index is still the same
@@ -229,7 +244,9 @@ class Worker:
         Thread(target=_end_with_parent, daemon=True).start()
         torch.set_num_threads(self.threads)
         try:
-            return create_app(self.served.service(), self.served.access, self.served.sentences())
+            return create_app(
+                self.served.service(), self.served.access, self.served.sentences()
+            )
         except NqgError as error:
             err.print(f"no new worker: {error}")
             sys.exit(STARTUP_FAILURE)

@@ -1,4 +1,6 @@
-"""A model in service: one queue for all sentences, answers with their explanations, and how often rules are used."""
+"""A model in service: one queue for all sentences, answers with their explanations, and how often
+rules are used.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +43,9 @@ Work = TypeVar("Work")
 class Batcher(Generic[Query, Result]):
     """Collects questions and has them answered in batches, in a thread of its own.
 
-    A question that finds `queue_size` others waiting is refused with `Busy`. While a batch is being worked on the next
-    one gathers, so under load batches grow by themselves and `BATCH_DELAY` hardly matters.
+    A question that finds `queue_size` others waiting is refused with `Busy`. While a batch is being
+    worked on the next one gathers, so under load batches grow by themselves and `BATCH_DELAY`
+    hardly matters.
     """
 
     def __init__(
@@ -53,8 +56,12 @@ class Batcher(Generic[Query, Result]):
         queue_size: int = 512,
     ) -> None:
         self._answer, self._batch_size = answer, batch_size
-        self._queue: asyncio.Queue[tuple[Query, asyncio.Future[Result]]] = asyncio.Queue(queue_size)
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="nqg-parser")
+        self._queue: asyncio.Queue[tuple[Query, asyncio.Future[Result]]] = (
+            asyncio.Queue(queue_size)
+        )
+        self._thread = ThreadPoolExecutor(
+            max_workers=1, thread_name_prefix="nqg-parser"
+        )
         self._worker: asyncio.Task[None] | None = None
         self._busy_since: float | None = None
         self._last_failed = False
@@ -64,9 +71,14 @@ class Batcher(Generic[Query, Result]):
 
     def trouble(self, answer_timeout: float) -> str:
         """Why questions are not being answered; nothing where they are."""
-        if self._busy_since is not None and time.monotonic() - self._busy_since > answer_timeout:
+        if (
+            self._busy_since is not None
+            and time.monotonic() - self._busy_since > answer_timeout
+        ):
             return f"a batch has been worked on for more than {answer_timeout:g} s"
-        return "the last question that was worked on failed" if self._last_failed else ""
+        return (
+            "the last question that was worked on failed" if self._last_failed else ""
+        )
 
     async def stop(self) -> None:
         """Answer what was asked, then stop."""
@@ -78,8 +90,11 @@ class Batcher(Generic[Query, Result]):
     async def ask(self, question: Query) -> Result:
         return (await self.ask_all([question]))[0]
 
-    async def ask_all(self, questions: Sequence[Query], *, waits: bool = False) -> list[Result]:
-        """The answers to several questions, which wait side by side: all of them, or the first error.
+    async def ask_all(
+        self, questions: Sequence[Query], *, waits: bool = False
+    ) -> list[Result]:
+        """The answers to several questions, which wait side by side: all of them, or the first
+        error.
 
         Where too many others are waiting they are refused or, if told so, wait until there is room.
         """
@@ -89,14 +104,17 @@ class Batcher(Generic[Query, Result]):
                 raise busy
             await asyncio.sleep(busy.retry_after)
         loop = asyncio.get_running_loop()
-        futures: list[asyncio.Future[Result]] = [loop.create_future() for _ in questions]
+        futures: list[asyncio.Future[Result]] = [
+            loop.create_future() for _ in questions
+        ]
         for asked in zip(questions, futures, strict=True):
             self._queue.put_nowait(asked)
         try:
             return list(await asyncio.gather(*futures))
         finally:
             for future in futures:
-                future.cancel()  # nobody waits for the rest any more; a no-op where the answer is there
+                # Nobody waits for the rest any more; a no-op where the answer is there.
+                future.cancel()
 
     async def run(self, work: Callable[[], Work]) -> Work:
         """Do something else in the thread that answers questions, which wait meanwhile."""
@@ -127,13 +145,17 @@ class Batcher(Generic[Query, Result]):
                 self._queue.task_done()
 
     def _results(self, questions: Sequence[Query]) -> list[Result | Exception]:
-        """Runs in the worker thread. Where one question spoils the batch, each is asked alone, to spare the others."""
+        """Runs in the worker thread. Where one question spoils the batch, each is asked alone, to
+        spare the others.
+        """
         try:
             return list(self._answer(questions))
         except Exception as error:
             if len(questions) == 1:
                 return [error]
-            return [result for question in questions for result in self._results([question])]
+            return [
+                result for question in questions for result in self._results([question])
+            ]
 
 
 def is_failure(result: object) -> bool:
@@ -146,8 +168,8 @@ def is_failure(result: object) -> bool:
 class UsageCounter:
     """How often each rule was part of a best derivation.
 
-    What people ask is counted but never kept: on a shared server a sentence is nobody else's business. Examples come
-    from a file that whoever starts the server chooses.
+    What people ask is counted but never kept: on a shared server a sentence is nobody else's
+    business. Examples come from a file that whoever starts the server chooses.
     """
 
     def __init__(self, grammar: Grammar, by_hand: Iterable[Rule] = ()) -> None:
@@ -160,23 +182,44 @@ class UsageCounter:
 
     def count(self, answer: Answer, *, is_example: bool = False) -> None:
         sentence = " ".join(answer.source.split())
-        for hyperedge in answer.first.reading.derivation.hyperedges if answer.first.reading else ():
+        for hyperedge in (
+            answer.first.reading.derivation.hyperedges if answer.first.reading else ()
+        ):
             self._counts[hyperedge.rule] += 1
             examples = self._examples[hyperedge.rule]
-            if is_example and len(examples) < EXAMPLES_A_RULE and sentence not in examples:
+            if (
+                is_example
+                and len(examples) < EXAMPLES_A_RULE
+                and sentence not in examples
+            ):
                 examples.append(sentence)
 
     def search(
-        self, text: str, order: RuleOrder, offset: int, limit: int, by_hand: bool = False
+        self,
+        text: str,
+        order: RuleOrder,
+        offset: int,
+        limit: int,
+        by_hand: bool = False,
     ) -> RulesResponse:
-        """The rules, or those by hand, that have every word of `text`, in the grammar's order or most used first."""
+        """The rules, or those by hand, that have every word of `text`, in the grammar's order or
+        most used first.
+        """
         words = text.lower().split()
         listed = [
-            each for each in enumerate(self._rules) if not by_hand or each[1] in self._by_hand
+            each
+            for each in enumerate(self._rules)
+            if not by_hand or each[1] in self._by_hand
         ]
-        found = [each for each in listed if all(word in str(each[1]).lower() for word in words)]
+        found = [
+            each
+            for each in listed
+            if all(word in str(each[1]).lower() for word in words)
+        ]
+        # The sort is stable, so rules of equal use stay in the grammar's order.
         if order == "uses":
             found.sort(key=lambda each: -self._counts[each[1]])
+        # Draw the rules of this page only; `found` still counts all of them.
         rules = [
             RuleFound(
                 number=number,
@@ -195,7 +238,9 @@ class UsageCounter:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A sentence, how many readings of it are wanted, whether with chart and gaps, and whether typos are left."""
+    """A sentence, how many readings of it are wanted, whether with chart and gaps, and whether
+    typos are left.
+    """
 
     sentence: str
     readings: int = 0
@@ -226,12 +271,16 @@ class Service:
     ) -> None:
         parser = model.parser if isinstance(model, Hybrid) else model
         if not isinstance(parser, Parser):
-            raise NqgError(f"the page shows the rules of a Parser, found {type(parser).__name__}")
+            raise NqgError(
+                f"the page shows the rules of a Parser, found {type(parser).__name__}"
+            )
         self.name, self.parser, self.limits = name, parser, limits
         self.database, self.log, self.review = database, log, review
         self.usage = UsageCounter(parser.grammar, parser.model.by_hand)
         self.has_fallback = isinstance(model, Hybrid)
-        self.suggestions: dict[str, str | None] = {}  # sentences to try, and their programs
+        self.suggestions: dict[
+            str, str | None
+        ] = {}  # sentences to try, and their programs
         self._model, self._batches, self._log_trouble = model, 0, ""
         self._batcher: Batcher[Question, Explained] | None = None
         self._counting: asyncio.Task[None] | None = None
@@ -246,20 +295,28 @@ class Service:
         review: Path | None = None,
     ) -> Service:
         model = load_with_grammar(folder, device)
-        name = next((part for part in folder.resolve().parts[::-1] if part != "model"), "model")
+        name = next(
+            (part for part in folder.resolve().parts[::-1] if part != "model"), "model"
+        )
         return cls(name, model, database=database, log=log, review=review)
 
     async def start(self, examples: Sequence[str] = ()) -> None:
-        """Begin to answer; the uses of rules in `examples` are counted on the side, and a few of them suggested.
+        """Begin to answer; the uses of rules in `examples` are counted on the side, and a few of
+        them suggested.
 
         Without examples, those that the model keeps of its training data take their place.
         """
-        limits, examples = self.limits, examples or self.parser.model.provenance.sentences
+        limits, examples = (
+            self.limits,
+            examples or self.parser.model.provenance.sentences,
+        )
         self._batcher = Batcher(
             self.explain_all, batch_size=limits.batch_size, queue_size=limits.queue_size
         )
         await self._batcher.start()
-        self._counting = asyncio.create_task(self._count_examples(self._batcher, examples))
+        self._counting = asyncio.create_task(
+            self._count_examples(self._batcher, examples)
+        )
         self.suggestions = dict.fromkeys(spread(examples, SUGGESTIONS))
 
     async def stop(self) -> None:
@@ -278,15 +335,18 @@ class Service:
         return found
 
     def _note(self, answer: Answer) -> None:
-        """Count the rules of an answer and log it; a log that cannot be written is no concern of whoever asked."""
+        """Count the rules of an answer and log it; a log that cannot be written is no concern of
+        whoever asked.
+        """
         self.usage.count(answer)
         if self.log:
             try:
                 answer.log_to(self.log)
                 self._log_trouble = ""
             except NqgError as error:
+                # Anybody may ask for it, so the path is left out.
                 self._log_trouble = (
-                    f"the log {str(error).removeprefix(f'{self.log}: ')}"  # anybody may ask for it
+                    f"the log {str(error).removeprefix(f'{self.log}: ')}"
                 )
 
     async def suggested(self, count: int) -> list[Suggestion]:
@@ -308,15 +368,16 @@ class Service:
     def _reviewed(self) -> tuple[Path, Path]:
         if self.log is None or self.review is None:
             raise HTTPError(
-                404, "nothing is reviewed here; start the server with --log FILE --review TRAIN.tsv"
+                404,
+                "nothing is reviewed here; start the server with --log FILE --review TRAIN.tsv",
             )
         return self.log, self.review
 
     async def answers(self, sentences: Sequence[str]) -> AsyncIterator[list[Answer]]:
         """The answers to a batch, a part at a time so that other clients get their turn in between.
 
-        Where too many others are waiting the first part is refused, and others wait. Where the programs of the batch
-        have too many tokens, the rest are withheld.
+        Where too many others are waiting the first part is refused, and others wait. Where the
+        programs of the batch have too many tokens, the rest are withheld.
         """
         limits, left = self.limits, self.limits.batch_tokens
         if self._batches >= limits.batches:
@@ -325,14 +386,18 @@ class Service:
         try:
             for start in range(0, len(sentences), limits.batch_size):
                 part = [
-                    Question(sentence) for sentence in sentences[start : start + limits.batch_size]
+                    Question(sentence)
+                    for sentence in sentences[start : start + limits.batch_size]
                 ]
                 answers = [
-                    found.answer for found in await self._started().ask_all(part, waits=start > 0)
+                    found.answer
+                    for found in await self._started().ask_all(part, waits=start > 0)
                 ]
                 for place, answer in enumerate(answers):
                     self._note(answer)
                     left -= len((answer.target or "").split())
+                    # The row stays, as an abstention, so that rows and sentences still
+                    # correspond.
                     if left < 0:
                         answers[place] = Answer(
                             answer.source, system=answer.system, reason=LONG_BATCH
@@ -357,7 +422,9 @@ class Service:
         ]
         while parts:
             try:
-                answers = await batcher.ask_all([Question(sentence) for sentence in parts[0]])
+                answers = await batcher.ask_all(
+                    [Question(sentence) for sentence in parts[0]]
+                )
                 for sentence, found in zip(parts[0], answers, strict=True):
                     if parts[0] is suggested:
                         self.suggestions[sentence] = found.answer.target
@@ -372,6 +439,7 @@ class Service:
 
     def explain_all(self, questions: Sequence[Question]) -> list[Explained]:
         """The answers to several questions at once; runs in the worker thread."""
+        # Questions of the same options are answered in one batch of the model.
         groups: dict[DecodeOptions, list[int]] = defaultdict(list)
         for place, question in enumerate(questions):
             limit = self.limits.chart_entries if question.explain else None
@@ -394,4 +462,5 @@ class Service:
                 answer = executed(given, self.database) if self.database else given
                 missing = answer.first.gaps if questions[place].explain else None
                 found[place] = Explained(explained(answer), missing)
+        # The groups mixed the order; give the answers in that of the questions.
         return [found[place] for place in range(len(questions))]
