@@ -4,6 +4,7 @@ one of them.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -62,8 +63,9 @@ class Schema:
 @contextmanager
 def _opened(path: Path) -> Iterator[Callable[..., list[tuple[Any, ...]]]]:
     """A SQLite database, which is only read, as a function from a query to its rows."""
-    # sqlite3 says of every mistake that it is "unable to open database file".
-    if not path.is_file():
+    # sqlite3 says of every mistake that it is "unable to open database file". Unlike
+    # `Path.is_file`, `os.path.isfile` is false for a name that is too long.
+    if not os.path.isfile(path):
         raise FormatError("expected a SQLite database, found no such file", path)
     try:
         with closing(
