@@ -68,8 +68,7 @@ def flaws(raw: Sequence[Example], tokens: Sequence[Example]) -> Iterator[Flaw]:
     >>> for flaw in flaws(pairs, pairs):
     ...     print(f"{flaw.line}: {flaw}")
     2: unbalanced: '(' is never closed; mend the program, or leave the pair out
-    3: contradiction: 'on' has another program on line 1; keep the right one, or say more in the
-    sentence
+    3: contradiction: 'on' has another program on line 1; keep the right one, or say more in the sentence
     """
     first_lines: dict[str, dict[str, int]] = defaultdict(dict)
     for line, (example, tokenized) in enumerate(zip(raw, tokens), start=1):
