@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
-from itertools import compress
+from itertools import compress, count
 from typing import NamedTuple
 
 import numpy as np
@@ -354,16 +354,10 @@ class Recogniser:
     def of(cls, grammar: TargetGrammar) -> Recogniser:
         terminals = tuple(sorted(grammar.terminals))
         categories = grammar.categories
-        terminal_labels = {
-            terminal: number for number, terminal in enumerate(terminals)
-        }
-        labels: dict[TargetSymbol, int] = {}
-        labels |= {terminal: number for number, terminal in enumerate(terminals)}
-        labels |= {wildcard: -1 - number for number, wildcard in enumerate(WILDCARDS)}
-        labels |= {
-            category: FIRST_CATEGORY - number
-            for number, category in enumerate(categories)
-        }
+        terminal_labels = dict(zip(terminals, count()))
+        labels: dict[TargetSymbol, int] = dict(zip(terminals, count()))
+        labels.update(zip(WILDCARDS, count(-1, -1)))
+        labels.update(zip(categories, count(FIRST_CATEGORY, -1)))
 
         # The trie, and what is known about each of its nodes.
         productions = []
