@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -483,6 +484,20 @@ def test_a_model_under_a_grammar_says_nothing_rather_than_something_unfinished()
     ] == ["WALK twice"] * 2
 
 
+def untrained(seed: int = 0) -> Seq2seq:
+    """A tiny model after a step, which writes at most six subwords."""
+    examples = [
+        Example("walk", "WALK"),
+        Example("run twice", "RUN RUN"),
+        Example("run walk", "RUN WALK"),
+    ]
+    settings = Seq2seqSettings(
+        longest_target=6, embedded=SmallT5Settings(width=8, layers=1, heads=2)
+    )
+    training = FineTuningSettings(steps=2, batch_size=2, seed=seed)
+    return Seq2seq.train(examples, settings, training, device="cpu")
+
+
 FOUR = ("WALK", "WALK WALK", "RUN WALK WALK", "RUN RUN")
 
 
@@ -490,19 +505,7 @@ FOUR = ("WALK", "WALK WALK", "RUN WALK WALK", "RUN RUN")
 def test_where_a_free_answer_is_illegal_the_likeliest_legal_target_stands_in_for_it(
     seed: int,
 ) -> None:
-    examples = [
-        Example("walk", "WALK"),
-        Example("run twice", "RUN RUN"),
-        Example("run walk", "RUN WALK"),
-    ]
-    small = SmallT5Settings(width=8, layers=1, heads=2)
-    training = FineTuningSettings(steps=2, batch_size=2, seed=seed)
-    model = Seq2seq.train(
-        examples,
-        Seq2seqSettings(longest_target=6, embedded=small),
-        training,
-        device="cpu",
-    )
+    model = untrained(seed)
     sentences = ["walk", "run", "run twice", "walk walk"]
     free, legal = (
         model.answers(sentences),
@@ -511,13 +514,33 @@ def test_where_a_free_answer_is_illegal_the_likeliest_legal_target_stands_in_for
     for before, after in zip(
         free, LegalSeq2seq(model, legal).answers(sentences), strict=True
     ):
-        losses = model.losses([Example(before.source, target) for target in FOUR])
-        chances = [
-            -loss * (len(target.split()) + 1)
-            for loss, target in zip(losses, FOUR, strict=True)
-        ]
+        chances = model.log_probabilities([(before.source, target) for target in FOUR])
         likeliest = FOUR[chances.index(max(chances))]
         assert after.target == (before.target if before.target in FOUR else likeliest)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_legal_candidates_are_legal_distinct_and_sorted(count: int) -> None:
+    model = untrained(seed=2)
+    grammar = TargetGrammar.parse(f"<s> ::= {' | '.join(FOUR)}")
+    system = LegalSeq2seq(model, grammar)
+    for sentence, found in zip(
+        ["walk", "run"], system.candidates(["walk", "run"], count), strict=True
+    ):
+        targets = [answer.target or "" for answer in found]
+        assert 1 <= len(set(targets)) == len(targets) <= count
+        assert {*targets} <= {*FOUR}
+        logs = system.log_probabilities([(sentence, target) for target in targets])
+        probabilities = [answer.probability or 0.0 for answer in found]
+        assert probabilities == sorted(probabilities, reverse=True)
+        # Unknown words are not decoded, so a free model has more ways to spell a target.
+        for probability, log in zip(probabilities, logs, strict=True):
+            assert math.exp(log) <= probability * (1 + 1e-4)
+
+
+def test_where_no_legal_target_ends_there_are_no_candidates() -> None:
+    seven = TargetGrammar.parse("<s> ::= WALK WALK WALK WALK WALK WALK WALK")
+    assert LegalSeq2seq(untrained(), seven).candidates(["walk"], 3) == [[]]
 
 
 def test_legal_answers_are_not_asked_for_again() -> None:

@@ -88,10 +88,31 @@ def test_a_head_of_its_own_that_is_not_scaled_gives_the_same_losses(
     free.save(folder.with_name("untied"))
     fast = load(folder.with_name("untied"))
     assert fast.seq2seq.model.config.scale_decoder_outputs is False
-    example = EXAMPLES[3]
-    assert fast.loss(example) == pytest.approx(
-        fast.seq2seq.losses([example])[0], abs=0.1
+    pairs = [(EXAMPLES[3].source, EXAMPLES[3].target)]
+    assert fast.log_probabilities(pairs) == pytest.approx(
+        fast.seq2seq.log_probabilities(pairs), abs=0.5
     )
+
+
+def test_candidates_and_their_scores_are_those_of_floats_within_rounding(
+    folder: Path,
+) -> None:
+    fast = load(folder)
+    free = fast.seq2seq.candidates(SENTENCES, 4)
+    for sentence, ours, theirs in zip(
+        SENTENCES, fast.candidates(SENTENCES, 4), free, strict=True
+    ):
+        targets = [answer.target or "" for answer in ours]
+        assert 1 <= len(set(targets)) == len(targets) <= 4
+        probabilities = [answer.probability or 0.0 for answer in ours]
+        assert probabilities == sorted(probabilities, reverse=True)
+        assert {targets[0]} <= {answer.target for answer in theirs}
+        pairs = [(sentence, target) for target in targets]
+        scores = fast.log_probabilities(pairs)
+        assert probabilities == pytest.approx([*map(math.exp, scores)], abs=0.02)
+        exact = [*map(math.exp, fast.seq2seq.log_probabilities(pairs))]
+        assert probabilities == pytest.approx(exact, abs=0.2)
+    assert fast.candidates([], 4) == fast.log_probabilities([]) == []
 
 
 def test_what_is_illegal_is_decoded_again_under_the_grammar(folder: Path) -> None:
@@ -104,6 +125,11 @@ def test_what_is_illegal_is_decoded_again_under_the_grammar(folder: Path) -> Non
     assert all(
         each.target is None or grammar.accepts(each.target.split()) for each in found
     )
+    for candidates in fast.candidates(SENTENCES, 3):
+        assert candidates
+        for answer in candidates:
+            assert answer.target
+            assert grammar.accepts(answer.target.split())
 
 
 def test_a_folder_is_converted_once_and_few_are_kept(
@@ -147,7 +173,7 @@ def test_where_it_cannot_or_disagrees_pytorch_answers(
     monkeypatch.setenv("NQG_FAST", "0")
     assert QuantizedSeq2seq.load(free, folder) is None
     monkeypatch.delenv("NQG_FAST")
-    monkeypatch.setattr(QuantizedSeq2seq, "loss", lambda self, example: 99.0)
+    monkeypatch.setattr(QuantizedSeq2seq, "log_probabilities", lambda *_: [-999.0])
     assert QuantizedSeq2seq.load(free, folder) is None
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
     assert QuantizedSeq2seq.load(free, folder) is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
@@ -140,23 +142,53 @@ def test_candidates_are_the_likeliest_of_all_texts_where_there_are_beams_for_all
         ).logits
         first, second = logits[:, 0].softmax(-1).diagonal(), logits[:, 1].softmax(-1)
         joint = (first[:, None] * second).tolist()
-        texts: dict[tuple[int, ...], float] = {(end,): float(first[end])}
-        texts |= {
-            (word, other): joint[word][other]
-            for word, other in product(range(words), repeat=2)
-            if word != end
-        }
+        padding = seq2seq.tokenizer.pad_token_id
+        ways: dict[tuple[int, ...], float] = {(end,): float(first[end])}
+        for word, other in product(range(words), repeat=2):
+            if padding not in (word, other) and word != end:
+                ways[word, other] = joint[word][other]
+        # Several ways of subwords may spell one text.
+        texts: dict[str, float] = defaultdict(float)
+        for way in sorted(ways, key=ways.__getitem__, reverse=True)[:words]:
+            text = seq2seq.tokenizer.decode(way, skip_special_tokens=True)
+            texts[text] += ways[way]
+        texts.pop("", None)
         best = sorted(texts, key=texts.__getitem__, reverse=True)[:6]
-        for answer, way in zip(found, best, strict=False):
-            assert (answer.target or "") == seq2seq.tokenizer.decode(
-                way, skip_special_tokens=True
-            )
-            if (
-                way[-1] != seq2seq.tokenizer.pad_token_id
-            ):  # which cannot be told from what fills the row up
-                assert answer.probability == pytest.approx(texts[way], rel=1e-4)
+        assert [answer.target for answer in found[:6]] == best
+        for answer, text in zip(found, best, strict=False):
+            assert answer.probability == pytest.approx(texts[text], rel=1e-3)
         assert {answer.source for answer in found} == {source}
     assert seq2seq.candidates([], 3) == []
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_candidates_are_distinct_sorted_and_have_the_probabilities_of_their_targets(
+    seq2seq: Seq2seq, count: int
+) -> None:
+    sentences = [*SOURCES, "walk left twice", "jump jump"]
+    for sentence, found in zip(
+        sentences, seq2seq.candidates(sentences, count), strict=True
+    ):
+        targets = [answer.target or "" for answer in found]
+        assert 1 <= len(set(targets)) == len(targets) <= count
+        assert targets[0] == seq2seq.predict([sentence])[0] or count > 1
+        probabilities = [answer.probability or 0.0 for answer in found]
+        assert probabilities == sorted(probabilities, reverse=True)
+        logs = seq2seq.log_probabilities([(sentence, target) for target in targets])
+        # The other ways to spell a target, with unknown words, have next to no probability.
+        assert probabilities == pytest.approx(list(map(math.exp, logs)), rel=1e-2)
+
+
+def test_losses_are_the_mean_of_log_probabilities_over_subwords(
+    seq2seq: Seq2seq,
+) -> None:
+    logs = seq2seq.log_probabilities(
+        [(example.source, example.target) for example in EXAMPLES]
+    )
+    lengths = [len(example.target.split()) + 1 for example in EXAMPLES]
+    expected = [-log / length for log, length in zip(logs, lengths, strict=True)]
+    assert seq2seq.losses(EXAMPLES) == pytest.approx(expected)
+    assert seq2seq.log_probabilities([]) == seq2seq.losses([]) == []
 
 
 class Without(LogitsProcessor):

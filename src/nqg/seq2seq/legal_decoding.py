@@ -15,7 +15,7 @@ A free answer stands if it is legal. Only the other sentences are decoded again 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ from transformers import LogitsProcessor
 from nqg.answers import Answer
 from nqg.errors import NqgError
 from nqg.grammar.arrays import Int64Array
-from nqg.seq2seq.seq2seq import Seq2seq
+from nqg.seq2seq.seq2seq import SEQ2SEQ, Seq2seq
 from nqg.seq2seq.settings import BASELINE_MODELS
 from nqg.seq2seq.target_codec import TargetCodec, decode, tokenize_targets
 from nqg.types.earley import Expected, Prefix
@@ -40,6 +40,8 @@ ALMOST_ANY = {Wildcard.UNQUOTED, Wildcard.NEW_TOKEN}
 # Beams of the search where a free answer is illegal. docs/teaching.md has the exact match with
 # legal decoding and without; other numbers of beams were not measured.
 BEAMS = 8
+# Why a model under a grammar abstains.
+UNFINISHED = "no legal target came to an end"
 # Tokenizers write this for a fragment of a character.
 DAMAGED = "\N{REPLACEMENT CHARACTER}"
 
@@ -416,27 +418,50 @@ class LegalSeq2seq:
         search.
         """
         answers = list(answers)
-        illegal = [
-            number
-            for number, answer in enumerate(answers)
-            if not self._is_legal(answer)
-        ]
-        if not illegal:
-            return answers
+        sentences = [answer.source for answer in answers]
+        free = [[answer] for answer in answers]
+        corrected = []
+        for sentence, legal in zip(
+            sentences, self.legal_candidates(sentences, free, 1)
+        ):
+            answer = Answer(sentence, system=SEQ2SEQ, reason=UNFINISHED)
+            corrected.append(legal[0] if legal else answer)
+        return corrected
+
+    def candidates(self, sentences: Sequence[str], count: int) -> list[list[Answer]]:
+        """Up to `count` different legal targets of each sentence, the likeliest first; none where
+        no legal target comes to an end.
+        """
+        free = self.seq2seq.candidates(sentences, count)
+        return self.legal_candidates(sentences, free, count)
+
+    def legal_candidates(
+        self, sentences: Sequence[str], free: Sequence[Sequence[Answer]], count: int
+    ) -> list[list[Answer]]:
+        """Those of the free candidates that are legal; a sentence that has none is decoded again
+        under the grammar.
+        """
+        candidates = [list(filter(self._is_legal, answers)) for answers in free]
+        without = [number for number, legal in enumerate(candidates) if not legal]
+        if not without:
+            return candidates
         # A greedy search that must leave its path often ends in nonsense.
         settings = self.seq2seq.settings
         if settings.model not in BASELINE_MODELS:
             settings = replace(settings, beams=max(settings.beams, BEAMS))
         searching = replace(self.seq2seq, settings=settings)
-        sources = [answers[number].source for number in illegal]
-        again = searching.answers(sources, allowed=LegalContinuations(self.legal))
-        for number, answer in zip(illegal, again):
-            if not self._is_legal(answer):
-                answer = replace(
-                    answer, target=None, reason="no legal target came to an end"
-                )
-            answers[number] = answer
-        return answers
+        again = searching.candidates(
+            [sentences[number] for number in without],
+            count,
+            allowed=LegalContinuations(self.legal),
+        )
+        for number, answers in zip(without, again):
+            candidates[number] = list(filter(self._is_legal, answers))
+        return candidates
+
+    def log_probabilities(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """The natural logarithm of p(target | sentence) for each pair, under the free model."""
+        return self.seq2seq.log_probabilities(pairs)
 
     def _is_legal(self, answer: Answer) -> bool:
         return answer.target is not None and self.grammar.accepts(answer.target.split())

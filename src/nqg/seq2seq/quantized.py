@@ -14,16 +14,16 @@ import math
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from nqg.answers import Answer
-from nqg.data.example import Example
 from nqg.errors import NqgError
 from nqg.files import cache_folder
 from nqg.model_folder import (
@@ -33,9 +33,10 @@ from nqg.model_folder import (
     quiet_transformers,
 )
 from nqg.seq2seq.legal_decoding import LegalSeq2seq
+from nqg.seq2seq.reader import distinct_candidates
 from nqg.seq2seq.seq2seq import SEQ2SEQ, Seq2seq, tokenize_sources
 from nqg.seq2seq.settings import BASELINE_MODELS
-from nqg.seq2seq.target_codec import decode, tokenize_targets
+from nqg.seq2seq.target_codec import decode
 from nqg.types.target_grammar import TargetGrammar
 
 # An environment variable: at 0, PyTorch answers.
@@ -85,48 +86,75 @@ class QuantizedSeq2seq:
         # by much.
         quantized = cls(seq2seq, translator, grammar)
         (answer,) = seq2seq.answers([PROBE])
-        probe = Example(PROBE, answer.target or PROBE)
-        difference = abs(quantized.loss(probe) - seq2seq.losses([probe])[0])
-        return quantized if difference < MAX_LOSS_DIFFERENCE else None
+        probe = [(PROBE, answer.target or PROBE)]
+        (exact,) = seq2seq.log_probabilities(probe)
+        (rounded,) = quantized.log_probabilities(probe)
+        (subwords,) = seq2seq.target_subwords([target for _, target in probe])
+        is_close = abs(rounded - exact) < MAX_LOSS_DIFFERENCE * len(subwords)
+        return quantized if is_close else None
+
+    @cached_property
+    def legal(self) -> LegalSeq2seq | None:
+        """PyTorch under the grammar, if there is one, made on first use."""
+        return self.grammar and LegalSeq2seq(self.seq2seq, self.grammar)
 
     def answers(self, sentences: Iterable[str]) -> list[Answer]:
         """The target of every sentence, with its probability among all possible texts."""
-        sources, seq2seq = list(sentences), self.seq2seq
+        answers = []
+        for (answer,) in self._translate(list(sentences), 1):
+            answers.append(answer)
+        return self.legal.corrected(answers) if self.legal else answers
+
+    def candidates(self, sentences: Sequence[str], count: int) -> list[list[Answer]]:
+        """Up to `count` different targets of each sentence, the likeliest first; with a grammar,
+        legal ones.
+        """
+        free = list(map(distinct_candidates, self._translate(sentences, count)))
+        return (
+            self.legal.legal_candidates(sentences, free, count) if self.legal else free
+        )
+
+    def log_probabilities(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """What `Seq2seq.log_probabilities` gives, within the rounding of eight bits."""
+        seq2seq, tokenizer = self.seq2seq, self.seq2seq.tokenizer
+        targets = []
+        for ids in seq2seq.target_subwords([target for _, target in pairs]):
+            # CTranslate2 adds the end itself.
+            subwords = [number for number in ids if number != tokenizer.eos_token_id]
+            targets.append(tokenizer.convert_ids_to_tokens(subwords))
+        sources = self._subwords([sentence for sentence, _ in pairs])
+        scored = self.translator.score_batch(
+            sources, targets, max_batch_size=BATCH_SENTENCES
+        )
+        longest = seq2seq.settings.longest_target
+        return [float(sum(result.log_probs[:longest])) for result in scored]
+
+    def _translate(self, sources: Sequence[str], count: int) -> list[list[Answer]]:
+        """The `count` likeliest texts of every source, as CTranslate2 finds them."""
+        seq2seq = self.seq2seq
         if not sources:
             return []
         # Without a length penalty, scores are logarithms of probabilities.
         results = self.translator.translate_batch(
             self._subwords(sources),
-            beam_size=seq2seq.settings.beams,
+            beam_size=max(count, seq2seq.settings.beams),
+            num_hypotheses=count,
             max_decoding_length=seq2seq.settings.longest_target,
             max_batch_size=BATCH_SENTENCES,
             return_scores=True,
             length_penalty=0,
         )
-        answers = []
+        translated = []
         for source, result in zip(sources, results):
-            ids = seq2seq.tokenizer.convert_tokens_to_ids(result.hypotheses[0])
-            (text,) = decode(seq2seq.tokenizer, [ids])
-            target = seq2seq.spelling.decode(text) or None
-            answers.append(Answer(source, target, math.exp(result.scores[0]), SEQ2SEQ))
-        if self.grammar is None:
-            return answers
-        return LegalSeq2seq(seq2seq, self.grammar).corrected(answers)
+            ids = map(seq2seq.tokenizer.convert_tokens_to_ids, result.hypotheses)
+            answers = []
+            for text, score in zip(decode(seq2seq.tokenizer, [*ids]), result.scores):
+                target = seq2seq.spelling.decode(text) or None
+                answers.append(Answer(source, target, math.exp(score), SEQ2SEQ))
+            translated.append(answers)
+        return translated
 
-    def loss(self, example: Example) -> float:
-        """What `Seq2seq.losses` gives for one example: nats a subword."""
-        tokenizer = self.seq2seq.tokenizer
-        (ids,) = tokenize_targets(
-            tokenizer, [self.seq2seq.spelling.encode(example.target)]
-        )
-        subwords = [number for number in ids if number != tokenizer.eos_token_id]
-        target = tokenizer.convert_ids_to_tokens(subwords)
-        (scored,) = self.translator.score_batch(
-            self._subwords([example.source]), [target]
-        )
-        return -float(sum(scored.log_probs)) / len(scored.log_probs)
-
-    def _subwords(self, sources: list[str]) -> list[list[str]]:
+    def _subwords(self, sources: Sequence[str]) -> list[list[str]]:
         tokenizer = self.seq2seq.tokenizer
         ids = tokenize_sources(tokenizer, self.seq2seq.settings, sources, truncate=True)
         return list(map(tokenizer.convert_ids_to_tokens, ids))

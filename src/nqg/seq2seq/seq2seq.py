@@ -51,6 +51,7 @@ from nqg.model_folder import (
     read_manifest,
     weight_shapes,
 )
+from nqg.seq2seq.reader import distinct_candidates
 from nqg.seq2seq.settings import (
     BASELINE_MODELS,
     FineTuningSettings,
@@ -321,11 +322,30 @@ class Seq2seq:
             for (answer,) in self._generate(list(sentences), allowed, is_scored=True)
         ]
 
-    def candidates(self, sources: Sequence[str], count: int) -> list[list[Answer]]:
-        """The likeliest targets of each source that a search with `count` beams finds, the
-        likeliest first.
+    def candidates(
+        self,
+        sentences: Sequence[str],
+        count: int,
+        *,
+        allowed: LogitsProcessor | None = None,
+    ) -> list[list[Answer]]:
+        """Up to `count` different targets of each sentence that a beam search finds, the likeliest
+        first.
+
+        The search has at least `count` beams. Probabilities are those of the free model also where
+        `allowed` masks subwords.
         """
-        return self._generate(sources, is_scored=True, count=count, num_beams=count)
+        # The baselines cannot search with beams.
+        if self.settings.model in BASELINE_MODELS:
+            count = 1
+        options: dict[str, Any] = {"num_beams": max(count, self.settings.beams)}
+        # Padding that a beam writes could not be told from what fills its row.
+        if self.tokenizer.pad_token_id != self.tokenizer.eos_token_id:
+            options["suppress_tokens"] = [self.tokenizer.pad_token_id]
+        found = self._generate(
+            sentences, allowed, is_scored=True, count=count, **options
+        )
+        return list(map(distinct_candidates, found))
 
     def drawn(
         self,
@@ -355,29 +375,46 @@ class Seq2seq:
             exact_match(target, example.target) for target, example in pairs
         ) / len(examples)
 
-    @torch.inference_mode()
     def losses(self, examples: Sequence[Example]) -> list[float]:
         """The cross entropy of each target given its source, in nats a subword."""
+        pairs = [(example.source, example.target) for example in examples]
+        logs = self.log_probabilities(pairs)
+        subwords = self.target_subwords([example.target for example in examples])
+        return [-log / len(ids) for log, ids in zip(logs, subwords)]
+
+    @torch.inference_mode()
+    def log_probabilities(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """The natural logarithm of p(target | sentence) for each pair (sentence, target).
+
+        Of a target that is longer than the model writes, the beginning counts.
+        """
         self.model.eval()
-        config, longest = self.model.generation_config, self.settings.longest_target
-        texts = [example.source for example in examples]
+        config = self.model.generation_config
+        texts = [sentence for sentence, _ in pairs]
         sources = tokenize_sources(self.tokenizer, self.settings, texts, truncate=True)
-        encoded = [self.spelling.encode(example.target) for example in examples]
-        targets = [
-            torch.tensor([config.decoder_start_token_id, *ids[:longest]])
-            for ids in tokenize_targets(self.tokenizer, encoded)
-        ]
-        losses = [0.0] * len(examples)
+        targets = self.target_subwords([target for _, target in pairs])
+        log_probabilities = [0.0] * len(pairs)
         for positions in batches_by_length(sources):
-            rows = [targets[position] for position in positions]
+            rows = []
+            for position in positions:
+                start = [config.decoder_start_token_id]
+                rows.append(torch.tensor(start + targets[position]))
             padded = pad_sequence(
                 rows, batch_first=True, padding_value=config.pad_token_id
             )
             batch = self._padded([sources[position] for position in positions])
             logs = self._log_probabilities(batch, padded.to(self.device))
-            for position, row, log in zip(positions, rows, logs):
-                losses[position] = -log / (len(row) - 1)
-        return losses
+            for position, log in zip(positions, logs):
+                log_probabilities[position] = log
+        return log_probabilities
+
+    def target_subwords(self, targets: Sequence[str]) -> list[list[int]]:
+        """The subwords of targets, with their ends, as many as the model writes."""
+        if not targets:
+            return []
+        encoded = [self.spelling.encode(target) for target in targets]
+        longest = self.settings.longest_target
+        return [ids[:longest] for ids in tokenize_targets(self.tokenizer, encoded)]
 
     @torch.inference_mode()
     def _generate(
