@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,9 @@ from torch import nn
 from transformers import T5Config, T5ForConditionalGeneration
 
 from nqg.model_folder import quiet_transformers
+from nqg.paper.presets import FINE_TUNING
 from nqg.seq2seq.fine_tuning import FineTuning
 from nqg.seq2seq.seq2seq import Seq2seq, word_tokenizer
-from nqg.seq2seq.settings import FineTuningSettings
 from seq2seq_examples import EXAMPLES, SMALL
 
 
@@ -30,9 +31,8 @@ def one_thread() -> Iterator[None]:
 def learned() -> FineTuning:
     """A tiny model after enough steps to know the examples by heart."""
     torch.set_num_threads(1)
-    fitting = FineTuning(
-        EXAMPLES, SMALL, FineTuningSettings(steps=250, learning_rate=0.01), device="cpu"
-    )
+    training = replace(FINE_TUNING, steps=250, learning_rate=0.01)
+    fitting = FineTuning(EXAMPLES, SMALL, training, device="cpu")
     for _ in fitting.steps():
         pass
     return fitting

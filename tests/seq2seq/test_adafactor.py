@@ -33,7 +33,7 @@ def size(update: Tensor) -> float:
 
 
 def test_the_settings_name_the_optimizer() -> None:
-    settings = FineTuningSettings(weight_decay=0.3)
+    settings = FineTuningSettings(optimizer="adafactor", weight_decay=0.3)
     adafactor = new_optimizer(weights(), settings, 0.1)
     assert isinstance(adafactor, Adafactor)
     adamw = new_optimizer(weights(), replace(settings, optimizer="adamw"), 0.1)
@@ -50,7 +50,8 @@ def test_a_step_of_adafactor_is_as_large_as_the_rate_or_relative_to_the_weights(
     scaled: bool,
 ) -> None:
     before, after = weights(), weights()
-    optimizer = new_optimizer(after, FineTuningSettings(scale_by_weights=scaled), 0.0)
+    settings = FineTuningSettings(optimizer="adafactor", scale_by_weights=scaled)
+    optimizer = new_optimizer(after, settings, 0.0)
     optimizer.param_groups[0]["lr"] = 0.01  # as the schedule of a training sets it
     set_gradients(after)
     optimizer.step()

@@ -218,3 +218,26 @@ def test_a_model_trained_on_a_gpu_predicts_there() -> None:
         device="cuda",
     )
     assert trained.exact_match(EXAMPLES) == 1.0
+
+
+def test_a_frozen_embedding_stays_and_the_body_learns(tiny_folder: Path) -> None:
+    named = Seq2seqSettings(model=str(tiny_folder), longest_target=8)
+    training = FineTuningSettings(steps=3, learning_rate=0.05)
+    tuning = FineTuning(EXAMPLES, named, training, device="cpu")
+    assert tuning.training.freeze_embeddings
+    before, _ = load_pretrained(str(tiny_folder))
+    for _ in tuning.steps():
+        pass
+    after = tuning.seq2seq.model
+    old, new = dict(before.named_parameters()), dict(after.named_parameters())
+    for name in ("shared.weight", "lm_head.weight"):
+        assert torch.equal(old[name], new[name])
+    name = "decoder.block.0.layer.0.SelfAttention.q.weight"
+    assert not torch.equal(old[name], new[name])
+    whole = replace(training, freeze_embeddings=False)
+    tuning = FineTuning(EXAMPLES, named, whole, device="cpu")
+    for _ in tuning.steps():
+        pass
+    assert not torch.equal(
+        old["lm_head.weight"], tuning.seq2seq.model.lm_head.weight.cpu()
+    )

@@ -63,7 +63,7 @@ def test_an_answer_is_a_prediction_with_the_probability_of_its_pieces(
     answers = seq2seq.answers(asked)
     assert [answer.target for answer in answers] == seq2seq.predict(asked)
     assert [answer.probability for answer in answers] == pytest.approx(
-        [_probability(seq2seq, each) for each in asked]
+        [_probability(seq2seq, each) for each in asked], rel=1e-5
     )
 
 

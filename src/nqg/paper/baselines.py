@@ -81,6 +81,8 @@ BASELINES: Mapping[str, Baseline] = {
             schedule="linear",
             clip=5.0,
             precision="float32",
+            freeze_embeddings=False,
+            learned=0.0,
         ),
     ),
     "cgps": Baseline(
@@ -95,6 +97,8 @@ BASELINES: Mapping[str, Baseline] = {
             schedule="linear",
             clip=1.0,
             precision="float32",
+            freeze_embeddings=False,
+            learned=0.0,
         ),
     ),
 }

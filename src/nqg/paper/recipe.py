@@ -13,6 +13,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from nqg.errors import SettingsError, UnknownName
@@ -73,12 +74,18 @@ class SystemPlan:
         return {**self.training, **self.others.get(Path(weights).name, {})}
 
     def settings(
-        self, kind: type[Settings], weights: str, seed: int, name: str
+        self,
+        kind: type[Settings],
+        weights: str,
+        seed: int,
+        name: str,
+        defaults: Mapping[str, Any] = MappingProxyType({}),
     ) -> Settings:
         """The settings of a training from `weights`; an unknown one is refused with the `name` of
         the table.
         """
-        return read_dataclass(kind, {**self.values(weights), "seed": seed}, name)
+        values = {**defaults, **self.values(weights), "seed": seed}
+        return read_dataclass(kind, values, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +188,10 @@ class Recipe:
                 # Loads torch.
                 from nqg.paper.baselines import BASELINES
 
-                used = {system: asdict(BASELINES[system])}
+                baseline = asdict(BASELINES[system])
+                # Added later, and not used.
+                del baseline["training"]["freeze_embeddings"]
+                used = {system: baseline}
         if system in ("geca", "augmented"):
             used["augmented"] = self.augmented.values(encoder)
         facts: list[Any] = [

@@ -26,7 +26,11 @@ from nqg.grammar.grammar import Grammar
 from nqg.induction.tuning import chosen_settings
 from nqg.inference.decoding import DecodeOptions
 from nqg.inference.parser import Parser
-from nqg.model.settings import ModelSettings, TrainingSettings
+from nqg.model.settings import (
+    ModelSettings,
+    TrainingSettings,
+    default_learning_rate,
+)
 from nqg.paper import presets
 from nqg.paper.baselines import BASELINES
 from nqg.paper.datasets import CATALOGUE, load_dataset, load_spider_schemas
@@ -636,8 +640,13 @@ def fine_tuning_settings(task: SystemTask, name: str) -> FineTuningSettings:
     """The settings that the recipe's table `name` has for a fine-tuning from the weights."""
     recipe = task.data.recipe
     plan: SystemPlan = getattr(recipe, name)
+    rate = default_learning_rate(task.weights)
     return plan.settings(
-        FineTuningSettings, task.weights, task.seed, f"[{name}] of {recipe.name}"
+        FineTuningSettings,
+        task.weights,
+        task.seed,
+        f"[{name}] of {recipe.name}",
+        asdict(replace(presets.FINE_TUNING, learning_rate=rate)),
     )
 
 

@@ -143,7 +143,8 @@ def fold_trials(
 
 
 def _shortened(settings: Shortened, share: float) -> Shortened:
-    steps = max(1, round(share * settings.steps))
+    # 0 steps of a fine-tuning follow from the number of examples.
+    steps = settings.steps and max(1, round(share * settings.steps))
     return replace(
         settings, steps=steps, warm_up=round(share * (settings.warm_up or 0))
     )

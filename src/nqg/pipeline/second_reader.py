@@ -99,7 +99,8 @@ def train_seq2seq(
         run.note(str(fine_tuning.truncation))
     save_every = run.settings.save_every or FINE_TUNING_SAVE_EVERY
     for step in fine_tuning.steps(run.path("seq2seq.safetensors"), save_every):
-        run.progress(f"fine-tuning · loss {step.loss:.4f}", step.number, training.steps)
+        total = fine_tuning.training.steps
+        run.progress(f"fine-tuning · loss {step.loss:.4f}", step.number, total)
     return fine_tuning
 
 

@@ -29,6 +29,7 @@ from nqg.induction.settings import SamplingSettings
 from nqg.seq2seq.fine_tuning import FineTuning
 from nqg.seq2seq.seq2seq import Seq2seq
 from nqg.seq2seq.settings import (
+    MAX_STEPS,
     AugmentationSettings,
     FineTuningSettings,
     Seq2seqSettings,
@@ -250,7 +251,7 @@ class Augmentation:
     def steps_in_all(self, training: FineTuningSettings) -> int:
         """How many steps `steps` makes."""
         settings = self.settings
-        total = settings.rounds * (settings.round_steps or training.steps)
+        total = settings.rounds * (settings.round_steps or training.steps or MAX_STEPS)
         if settings.kept < 1 and self.samples:
             total += settings.reverse_steps
         if settings.rounds:

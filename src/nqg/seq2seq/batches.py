@@ -15,7 +15,7 @@ from nqg.seq2seq.settings import FineTuningSettings
 
 # The label that torch's cross entropy ignores.
 IGNORED = -100
-# Widths are multiples of `ROUND`: few shapes, and those that suit matrix units. Between a power of
+# Widths on a GPU are multiples of `ROUND`: few shapes, and those that suit matrix units. Between a power of
 # 2 and the next there are at most `WIDTHS_PER_DOUBLING` of them, so that longer examples come in
 # coarser shapes. Neither was tuned.
 ROUND = 8
@@ -54,7 +54,7 @@ class BatchShape(NamedTuple):
 
 
 class SubwordPairBatch(NamedTuple):
-    """Examples side by side: B of them, S and T the longest source and target, rounded up.
+    """Examples side by side: B of them, S and T the longest source and target, on a GPU rounded up.
 
     `inputs` are what the decoder has written before each subword of `labels`.
     """
@@ -103,6 +103,9 @@ class SubwordCorpus:
         """The shape of the batch of some examples."""
         source = max(len(self.examples[number].source) for number in numbers)
         target = max(len(self.examples[number].target) for number in numbers)
+        # A CPU has nothing to record, and computes padding for nothing.
+        if self.device.type == "cpu":
+            return BatchShape(len(numbers), target, source)
         return BatchShape(len(numbers), rounded(target), rounded(source))
 
     def collate(self, numbers: Sequence[int]) -> SubwordPairBatch:

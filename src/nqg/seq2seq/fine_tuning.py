@@ -4,6 +4,7 @@ the steps.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -82,11 +83,21 @@ class FineTuning:
         self.device = torch.device(processes.device or device or best_device())
         self.settings = settings
         is_cuda = self.device.type == "cuda"
+        training = self.training = training.resolved(
+            settings.model,
+            len(examples),
+            on_cpu=self.device.type == "cpu",
+            has_bf16=bool(torch.cpu.get_capabilities().get("avx512_bf16")),
+            has_dev=bool(dev),
+        )
 
         # 1. The model on its device or devices.
         model, self.tokenizer = new_model(settings, training, examples)
-        if is_cuda:
+        if is_cuda or training.freeze_embeddings:
             fuse_kernels(model)
+        if training.freeze_embeddings:
+            model.get_input_embeddings().requires_grad_(False)
+            model.get_output_embeddings().requires_grad_(False)
         self.shards: Shards | None = None
         if training.shard and processes.count > 1:
             check_divisible(
@@ -133,6 +144,8 @@ class FineTuning:
             new_optimizer(trainable(self.model).values(), training, peak),
             LearningRate(peak, training.steps, training.warm_up, training.schedule),
             config,
+            # All examples have to be learned before the loss may end the training.
+            epoch=math.ceil(len(examples) / training.batch_size),
             sources=[example.source for example in examples],
             evaluate=(lambda: DevScores(self._current().exact_match(dev)))
             if dev
@@ -252,8 +265,12 @@ def new_optimizer(
     """The optimizer that settings name; its steps are not recorded."""
     weights = list(weights)
     if settings.optimizer == "adamw":
+        first = weights[0]
         return torch.optim.AdamW(
-            weights, rate, weight_decay=settings.weight_decay, fused=weights[0].is_cuda
+            weights,
+            rate,
+            weight_decay=settings.weight_decay,
+            fused=first.is_cuda or not is_sharded(first),
         )
     adafactor = StackedAdafactor(  # type: ignore[no-untyped-call]
         weights,

@@ -1,15 +1,16 @@
-"""The settings of the sequence-to-sequence model and of its fine-tuning; the defaults are the
-paper's.
+"""The settings of the sequence-to-sequence model and of its fine-tuning; the defaults suit a few
+hundred pairs of a user's own.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from nqg.errors import SettingsError, UnknownName, check_above_zero, check_at_least
 from nqg.induction.settings import SamplingSettings
-from nqg.model.settings import EMBEDDED, Precision, Schedule, default_learning_rate
+from nqg.model.settings import EMBEDDED, Precision, Schedule, fitting_batch
 
 # Architectures of published baselines, by the name of the model. They have a vocabulary of their
 # own and no beam search.
@@ -17,8 +18,31 @@ BASELINE_MODELS = dict.fromkeys(
     ("syntactic-attention", "cgps"), "nqg.paper.baselines:TwoStreams"
 )
 Optimizer = Literal["adafactor", "adamw"]
+# How much a pre-trained model learns where the settings do not say: that many passes over the
+# examples, within bounds, in batches with which a pass has that many steps, within bounds. The
+# examples of a batch are divided into chunks of similar lengths on a CPU. docs/seq2seq.md has what
+# was measured.
+PASSES = 25
+MIN_STEPS, MAX_STEPS = 200, 3000
+PASS_STEPS, MIN_BATCH, MAX_BATCH = 20, 16, 64
+CPU_CHUNK = 8
+# A model from scratch learns in batches of at most so many examples, until its loss stays below
+# `LEARNED_LOSS`. Not measured.
+MAX_NEW_BATCH = 128
+LEARNED_LOSS = 0.01
+# How often held-out pairs are tried in a training where the settings do not say. Not measured.
+EVALUATIONS = 10
 # A model folder must not ask for days of decoding.
 UPPER_LIMITS = {"longest_source": 1 << 16, "longest_target": 1 << 16, "beams": 256}
+
+
+def is_new(model: str) -> bool:
+    """Whether a model has no pre-trained weights.
+
+    >>> is_new("embedded"), is_new("google/flan-t5-small")
+    (True, False)
+    """
+    return model == EMBEDDED or model in BASELINE_MODELS
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +106,7 @@ class Seq2seqSettings:
             value = getattr(self, name)
             if value > most:
                 raise SettingsError(f"{name} is {value}; expected {most:,} or less")
-        if self.lora is not None and (
-            self.model == EMBEDDED or self.model in BASELINE_MODELS
-        ):
+        if self.lora is not None and is_new(self.model):
             raise SettingsError(
                 f"lora freezes pre-trained weights, and '{self.model}' has none; name another model"
             )
@@ -96,27 +118,30 @@ class Seq2seqSettings:
 
 @dataclass(frozen=True, slots=True)
 class FineTuningSettings:
-    """How the model is fitted. `learning_rate` None: 1e-4 for pre-trained models, 1e-3 from
-    scratch.
+    """How the model is fitted. What is 0 or None follows from the model, the number of examples
+    and the device (`resolved`); the paper's settings are `nqg.paper.presets.FINE_TUNING`.
 
     A step looks at `batch_size` examples in all, in `accumulate` parts and divided among the
     processes.
     """
 
-    steps: int = 3000
-    batch_size: int = 128
+    steps: int = 0
+    batch_size: int = 0
     accumulate: int = 1
-    optimizer: Optimizer = "adafactor"
+    optimizer: Optimizer = "adamw"
     learning_rate: float | None = None
     # Adafactor's steps relative to the size of the weights, as in mesh-tensorflow.
     scale_by_weights: bool = False
     weight_decay: float = 0.0
-    schedule: Schedule = "constant"
+    schedule: Schedule = "linear"
     warm_up: int = 0
-    clip: float | None = None
+    clip: float | None = 1.0
     label_smoothing: float = 0.0
     # A word of one subword replaces each token of targets; with None, where targets are long.
     one_subword: bool | None = None
+    # Embeddings and output layer stay as they were pre-trained. On a CPU, the softmax of training
+    # is then over the subwords of the examples and some others, and not over all.
+    freeze_embeddings: bool | None = None
     precision: Precision = "auto"
     gradient_checkpointing: bool = False
     # On a GPU kernels are recorded (`nqg.seq2seq.cuda_graphs`), as far as the process then holds at
@@ -131,21 +156,21 @@ class FineTuningSettings:
     # `learned`.
     evaluate_every: int | None = None
     patience: int = 5
-    learned: float = 0.0
+    learned: float | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
+        check_at_least(1, self, "accumulate", "pool", "evaluate_every", "patience")
         check_at_least(
-            1,
+            0,
             self,
             "steps",
             "batch_size",
-            "accumulate",
-            "pool",
-            "evaluate_every",
-            "patience",
+            "warm_up",
+            "weight_decay",
+            "label_smoothing",
+            "learned",
         )
-        check_at_least(0, self, "warm_up", "weight_decay", "label_smoothing", "learned")
         choices = {"optimizer": Optimizer, "schedule": Schedule, "precision": Precision}
         for name, kind in choices.items():
             value = getattr(self, name)
@@ -159,7 +184,73 @@ class FineTuningSettings:
 
     def rate(self, model: str) -> float:
         """The learning rate at its highest."""
-        return self.learning_rate or default_learning_rate(model)
+        if self.learning_rate:
+            return self.learning_rate
+        return 1e-3 if is_new(model) else 5e-4
+
+    def resolved(
+        self,
+        model: str,
+        examples: int,
+        *,
+        on_cpu: bool,
+        has_bf16: bool = False,
+        has_dev: bool = False,
+    ) -> FineTuningSettings:
+        """The settings with everything decided that follows from the model, the examples and the
+        device.
+
+        `has_bf16` says whether a CPU multiplies in bf16, `has_dev` whether there are held-out pairs.
+
+        >>> auto = FineTuningSettings()
+        >>> for examples in (60, 300, 3_000, 30_000):
+        ...     chosen = auto.resolved("google/flan-t5-small", examples, on_cpu=False)
+        ...     print(examples, chosen.batch_size, chosen.steps)
+        60 16 200
+        300 16 469
+        3000 64 1172
+        30000 64 3000
+        """
+        is_pretrained = not is_new(model)
+        batch_size = self.batch_size
+        if not batch_size and is_pretrained:
+            batch_size = min(max(examples // PASS_STEPS, MIN_BATCH), MAX_BATCH)
+        elif not batch_size:
+            batch_size = fitting_batch(examples, MAX_NEW_BATCH)
+        steps = self.steps
+        if not steps and is_pretrained:
+            passes = math.ceil(PASSES * examples / batch_size)
+            steps = min(max(passes, MIN_STEPS), MAX_STEPS)
+        elif not steps:
+            steps = MAX_STEPS
+        learned = self.learned
+        if learned is None:
+            learned = 0.0 if is_pretrained else LEARNED_LOSS
+
+        # A CPU learns the body of a pre-trained model alone, in bf16 if it has instructions for it,
+        # and examples of similar lengths together.
+        freeze, precision = self.freeze_embeddings, self.precision
+        if freeze is None:
+            freeze = on_cpu and is_pretrained
+        accumulate = self.accumulate
+        if freeze and on_cpu:
+            accumulate = max(accumulate, batch_size // CPU_CHUNK)
+            if precision == "auto" and has_bf16:
+                precision = "bf16"
+        evaluate_every = self.evaluate_every
+        if evaluate_every is None and has_dev:
+            evaluate_every = max(1, steps // EVALUATIONS)
+        return replace(
+            self,
+            steps=steps,
+            batch_size=batch_size,
+            accumulate=accumulate,
+            learning_rate=self.rate(model),
+            freeze_embeddings=freeze,
+            precision=precision,
+            evaluate_every=evaluate_every,
+            learned=learned,
+        )
 
 
 @dataclass(frozen=True, slots=True)
