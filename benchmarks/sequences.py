@@ -69,12 +69,11 @@ def measured(system: Parser | Hybrid, examples: Sequence[Example]) -> Score:
     answers = list(system.answers(example.source for example in examples))
     wrong = []
     for answer, example in zip(answers, examples):
-        if not exact_match(answer.target, example.target):
-            outcome = answer.target or f"abstained: {answer.reason}"
-            wrong.append((example.source, outcome))
+        if answer.target and not exact_match(answer.target, example.target):
+            wrong.append((example.source, answer.target))
     answered = [answer for answer in answers if answer.target is not None]
     return Score(
-        right=len(examples) - len(wrong),
+        right=len(answered) - len(wrong),
         answered=len(answered),
         divided=sum(bool(answer.commands) for answer in answered),
         wrong=tuple(wrong),

@@ -308,10 +308,9 @@ def _to_dict(answer: Answer, options: ParseOptions, is_hybrid: bool) -> dict[str
             rows.append(row | {"is_legal": reading.is_legal})
         values["readings"] = rows
     if answer.commands:
-        commands = []
-        for command in answer.commands:
-            commands.append(_to_dict(command, options, is_hybrid))
-        values["commands"] = commands
+        values["commands"] = [
+            _to_dict(command, options, is_hybrid) for command in answer.commands
+        ]
     if is_hybrid:
         values["by"] = answer.answered_by
     return values

@@ -157,7 +157,7 @@ def abstention(
     for command in map(explained, commands):
         explained_commands.append(command)
         if command.target is None:
-            reasons.append(f"'{command.source}' is not understood: {command.reason}")
+            reasons.append(f"'{command.source}' has no answer: {command.reason}")
         elif not form.is_command(command.target):
             reasons.append(f"'{command.source}' is not a command: {command.target}")
     return replace(
