@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.answers import Answer, Correction
+from nqg.answers import UNSURE, Answer, Correction
 from nqg.data.example import Example
 from nqg.errors import NqgError
 from nqg.grammar.grammar import Grammar
@@ -127,6 +127,19 @@ def test_the_reason_names_the_command_that_has_no_answer() -> None:
     assert answer.target is None
     assert answer.reason == "'sing a song' has no answer: not in the table"
     assert [command.target for command in answer.commands] == ["on(lamp)", None]
+
+
+def test_the_reason_also_says_that_the_whole_was_too_uncertain() -> None:
+    def answer_all(sentences: Sequence[str]) -> Iterator[Answer]:
+        for sentence in sentences:
+            if sentence == "play rock":
+                yield Answer(sentence, "play(rock)", confidence=0.9)
+            else:
+                yield Answer(sentence, reason=f"{UNSURE}: 20 %")
+
+    (answer,) = sequence_answers(answer_all, ["play rock and roll"], FORM)
+    expected = "not sure enough: 20 %; 'roll' has no answer: not sure enough: 20 %"
+    assert answer.reason == expected
 
 
 def test_a_program_that_is_not_a_call_is_not_a_command() -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, pairwise
 
-from nqg.answers import Answer, exact_match
+from nqg.answers import UNSURE, Answer, exact_match
 from nqg.errors import NqgError
 from nqg.inference.gaps import explained
 from nqg.text.sequences import SequenceFormat
@@ -153,6 +153,9 @@ def abstention(
 ) -> Answer:
     """The abstention of the whole, whose reason names the commands that have no program."""
     reasons = []
+    # The whole may have a program that is only too uncertain.
+    if whole.reason.startswith(UNSURE):
+        reasons.append(whole.reason)
     explained_commands = []
     for command in map(explained, commands):
         explained_commands.append(command)
