@@ -123,6 +123,14 @@ class SequenceFormat:
             expected = f"expected one of {', '.join(LANGUAGES)}"
             raise SettingsError(f"the language is '{self.language}'; {expected}")
 
+    def __str__(self) -> str:
+        """
+        >>> str(SequenceFormat(separator=" && "))
+        "'… && …', language = en"
+        """
+        shown = f"{self.opening}…{self.separator}…{self.closing}"
+        return f"{shown!r}, language = {self.language}"
+
     def join(self, programs: Iterable[str]) -> str:
         """The program of several commands, of which each `is_command`."""
         calls = chain.from_iterable(self._calls(program) for program in programs)
