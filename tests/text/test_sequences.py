@@ -39,6 +39,11 @@ def clauses(sentence: str, language: str = "en") -> list[str]:
             "lights off, and after that, blinds down",
             ["lights off", "blinds down"],
         ),
+        (
+            "en",
+            "lights off. , and then, also blinds down",
+            ["lights off", "blinds down"],
+        ),
         ("de", "Licht aus und dann Rollo runter", ["Licht aus", "Rollo runter"]),
         ("fr", "éteins la lampe puis ferme", ["éteins la lampe", "ferme"]),
         ("es", "apaga la luz y luego cierra", ["apaga la luz", "cierra"]),
@@ -75,6 +80,10 @@ def test_connectives_and_marks_divide_a_sentence(
         ("en", 'say "come down, and hurry"'),
         ("de", "sag „komm runter und iss“"),
         ("en", ""),
+        ("en", "and turn off the lights"),
+        ("en", " " * 100_000 + "on"),
+        ("en", "." * 100_000 + "on"),
+        ("en", "„" * 100_000),
         ("en", " and ".join("abcdefgh")),
     ],
 )

@@ -34,6 +34,9 @@ _NAME = r"\w[\w.:-]*(?:\s\.\s\w+)*"
 # What stands before the bracket of a call: perhaps a separator, and the name.
 _BEFORE_CALL = re.compile(rf"(\s*(?:;|&&|,|\n)\s*|)({_NAME}\s*)")
 _AFTER_CALLS = re.compile(r"\s*;?\s*")
+_BEFORE_FIRST_CALL = re.compile(rf"{_NAME}\s*\(")
+# Marks that separate clauses without a connective.
+_SEPARATING = re.compile(r";|[,.!?]\s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +167,10 @@ class SequenceFormat:
         boundary, guard = _patterns(self.language)
         spans, start = [], 0
         for match in boundary.finditer(sentence):
-            if match["boundary"] is None:
-                # A quotation is never divided.
+            # A quotation is never divided, and single spaces or marks inside of numbers
+            # separate nothing.
+            marks = match["marks"]
+            if marks is None or not (match["connectives"] or _SEPARATING.search(marks)):
                 continue
             spans.append((start, match.start()))
             start = match.end()
@@ -184,13 +189,16 @@ class SequenceFormat:
 
 @cache
 def _patterns(code: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Quotations and boundaries between clauses, and the guards at the beginning of one."""
+    """Quotations and what may stand between clauses; the guards at the beginning of a clause.
+
+    No expression begins in the middle of a run of marks, so that long runs take linear time.
+    """
     language = LANGUAGES[code]
-    quotation = r'"[^"]*"|“[^”]*”|„[^“”]*[“”]|«[^»]*»'
-    mark = r"(?:\s*(?:[,.!?]+\s+|;\s*))"
-    connective = rf"(?:{mark}|\s+)(?:{_phrases(language.connectives)})\b,?\s+"
-    boundary = rf"{quotation}|(?P<boundary>{connective}|{mark})"
+    quotation = r'"[^"]*"|“[^“”]*”|„[^„“”]*[“”]|«[^«»]*»'
+    marks = r"(?<![\s,;.!?])(?P<marks>[\s,;.!?]+)"
+    connectives = rf"(?P<connectives>(?:(?:{_phrases(language.connectives)}),?\s+)*)"
     guard = rf"\s*(?:{_phrases(language.guards)})(?!\w)"
+    boundary = rf"{quotation}|{marks}{connectives}"
     return re.compile(boundary, re.IGNORECASE), re.compile(guard, re.IGNORECASE)
 
 
@@ -208,9 +216,13 @@ def code_calls(program: str) -> CallSequence:
     >>> code_calls("1 + f(x)").calls
     ()
     """
+    program = program.strip()
+    # Most programs that are no calls need not be split into atoms.
+    if not _BEFORE_FIRST_CALL.match(program) or not program.endswith((")", ";")):
+        return CallSequence(())
     calls, separators = [], []
     before, call, depth = "", "", 0
-    for atom in atoms(program.strip()):
+    for atom in atoms(program):
         text = atom.gap + atom.text
         if depth == 0 and atom.kind != "(":
             before += text
