@@ -1053,3 +1053,29 @@ def edit_distance(one: str, other: str) -> int:
     if len(one) > 1 and len(other) > 1 and one[:2] == other[1::-1]:
         ways.append(edit_distance(one[2:], other[2:]) + 1)
     return min(ways)
+
+
+# Sequences: the twin of `nqg.inference.sequences` takes the best of all ways to join clauses.
+
+
+def best_commands(
+    clauses: Sequence[str], connective: str, confidences: Mapping[str, float]
+) -> list[str] | None:
+    """The commands whose confidences have the highest product; of equals the fewest, then those
+    whose first commands are shortest. None where no way has an answer to every command.
+    """
+
+    def ways(rest: Sequence[str]) -> Iterator[list[str]]:
+        if not rest:
+            yield []
+        for size in range(1, len(rest) + 1):
+            for others in ways(rest[size:]):
+                yield [connective.join(rest[:size]), *others]
+
+    legal = [way for way in ways(clauses) if all(text in confidences for text in way)]
+
+    def rank(way: list[str]) -> tuple[float, int, list[int]]:
+        product = math.prod(confidences[text] for text in way)
+        return -product, len(way), [len(text) for text in way]
+
+    return min(legal, key=rank, default=None)

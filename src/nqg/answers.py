@@ -103,6 +103,9 @@ class Answer:
     other. `words` are the tokens that a parser saw, to which the spans of its derivations refer;
     among them are those of `corrections`, for words that no rule knows and that resemble others.
 
+    Where a sentence holds several commands, `commands` has the answer to each, and `target` is their
+    sequence. An abstention has them, too, where a command has no program.
+
     `probability` compares the readings that a grammar has, of which all may be wrong. `confidence`
     is the probability of being right, where the model was calibrated.
     """
@@ -124,6 +127,7 @@ class Answer:
     gaps: Gaps | None = field(default=None, compare=False)
     # What the program gives, where it was run on a database.
     rows: Rows | None = None
+    commands: tuple[Answer, ...] = ()
 
     def __bool__(self) -> bool:
         """Whether there is a program.
@@ -141,10 +145,7 @@ class Answer:
         """
         from nqg.inference.explanation import described, drawn
 
-        tree = ""
-        if self.reading:
-            tree = drawn(self.reading).plain
-        return described(self, tree)
+        return described(self, lambda reading: drawn(reading).plain)
 
     @property
     def source_tokens(self) -> Tokens:
@@ -162,6 +163,14 @@ class Answer:
     def first(self) -> Answer:
         """The answer of a hybrid's grammar; of other systems the answer itself."""
         return self.parts[0] if self.parts else self
+
+    @property
+    def all_corrections(self) -> tuple[Correction, ...]:
+        """The corrections of the sentence or, if it holds several commands, of each."""
+        corrections = list(self.corrections)
+        for command in self.commands:
+            corrections += command.corrections
+        return tuple(corrections)
 
     def log_to(self, path: Path) -> None:
         """Add the sentence and what became of it to a file, as a line of JSON."""

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.errors import FormatError
+from nqg.errors import FormatError, SettingsError
 from nqg.preprocessing.preprocessor import Preprocessor, TextSettings
 from nqg.text.sentences import (
     ASSISTANTS,
@@ -18,6 +18,7 @@ from nqg.text.sentences import (
     SentenceTokenizer,
     strip_politeness,
 )
+from nqg.text.sequences import SequenceFormat
 
 RAW = [
     ("Turn on the lamp.", "on(lamp)"),
@@ -181,6 +182,31 @@ def test_training_pairs_are_never_empty_and_the_file_keeps_everything(
     assert all(way.words for way in text.tokenized(sentence))
 
 
+def test_how_sequences_are_written_is_kept_with_the_text(tmp_path: Path) -> None:
+    text = Preprocessor.fit(RAW, TextSettings(sequence="allow"))
+    assert text.sequence is not None
+    text.write(tmp_path / "text.json")
+    assert Preprocessor.read(tmp_path / "text.json") == text
+
+
+def test_a_file_that_knows_nothing_of_sequences_has_none(tmp_path: Path) -> None:
+    text = Preprocessor.fit(RAW)
+    text.write(tmp_path / "text.json")
+    assert "sequence" not in json.loads((tmp_path / "text.json").read_text())
+    assert Preprocessor.read(tmp_path / "text.json").sequence is None
+
+
+def test_text_that_is_tokenised_already_stays_plain_with_sequences() -> None:
+    text = Preprocessor(sequence=SequenceFormat())
+    assert text.is_plain
+    assert text != Preprocessor()
+
+
+def test_an_unknown_way_of_sequences_is_refused_with_those_that_are_known() -> None:
+    with pytest.raises(SettingsError, match="expected auto, allow, forbid"):
+        TextSettings(sequence="always")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -203,8 +229,10 @@ def test_training_pairs_are_never_empty_and_the_file_keeps_everything(
             "expected one of drop, keep as 'courtesy' of the text settings, found 'rude'",
         ),
         ({"case": "keep"}, "no key of the text settings 'case'"),
+        ({"sequence": {"separator": "; "}}, "'opening' of the sequences is missing"),
+        ({"sequence": "allow"}, "the sequences"),
     ],
-    ids=["scheme", "gap", "courtesy", "key"],
+    ids=["scheme", "gap", "courtesy", "key", "sequence key", "sequence"],
 )
 def test_a_file_that_is_not_one_is_refused(
     tmp_path: Path, change: dict[str, object], reason: str

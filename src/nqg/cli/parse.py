@@ -247,17 +247,14 @@ def answering(
 
     def text(answer: Answer, name: str | None) -> str:
         if as_json:
-            values = _to_dict(answer, options)
+            values = _to_dict(answer, options, is_hybrid)
             if name is not None:
                 values = {"id": name} | values
-            if is_hybrid:
-                values["by"] = answer.answered_by
             return json.dumps(values, ensure_ascii=False)
         if options.explain:
-            drawing = drawn_for_terminal(answer.reading) if answer.reading else ""
-            return described(answer, drawing) + "\n"
+            return described(answer, drawn_for_terminal) + "\n"
         if is_single:
-            return described(answer, "")
+            return described(answer)
         return "\t".join(_columns(answer, is_hybrid))
 
     return texts
@@ -267,14 +264,15 @@ def _columns(answer: Answer, is_hybrid: bool) -> Iterator[str]:
     """Sentence, program and confidence or reason; of a hybrid who answered; corrected words."""
     yield " ".join(answer.source.split())
     yield answer.target or ""
-    if answer.reading or (answer.target is not None and not is_hybrid):
+    is_scored = answer.reading is not None or bool(answer.commands)
+    if answer.target is not None and (is_scored or not is_hybrid):
         yield f"{gate_score(answer):.6g}"
     else:
         yield answer.reason if answer.answered_by else f"abstained: {answer.reason}"
     if is_hybrid:
         yield answer.answered_by or ""
-    if answer.corrections:
-        yield ", ".join(map(str, answer.corrections))
+    if answer.all_corrections:
+        yield ", ".join(map(str, answer.all_corrections))
 
 
 def drawn_for_terminal(reading: Reading) -> str:
@@ -284,7 +282,7 @@ def drawn_for_terminal(reading: Reading) -> str:
     return drawing.get()
 
 
-def _to_dict(answer: Answer, options: ParseOptions) -> dict[str, Any]:
+def _to_dict(answer: Answer, options: ParseOptions, is_hybrid: bool) -> dict[str, Any]:
     best = answer.reading
     probability = None if answer.parts else answer.probability
     values: dict[str, Any] = {
@@ -309,6 +307,12 @@ def _to_dict(answer: Answer, options: ParseOptions) -> dict[str, Any]:
             row = {"target": reading.target, "probability": reading.probability}
             rows.append(row | {"is_legal": reading.is_legal})
         values["readings"] = rows
+    if answer.commands:
+        values["commands"] = [
+            _to_dict(command, options, is_hybrid) for command in answer.commands
+        ]
+    if is_hybrid:
+        values["by"] = answer.answered_by
     return values
 
 

@@ -8,7 +8,7 @@ of rules, whose words are the sentence's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 
 from rich.cells import cell_len
@@ -23,9 +23,35 @@ MAX_INDENTED_DEPTH = 12  # levels of a tree that are indented; those below are n
 BRACKET_COLOURS = ("cyan", "green", "magenta", "yellow", "blue")
 
 
-def described(answer: Answer, drawing: str = "") -> str:
-    """An answer for reading, under the drawing of its derivation, if there is one."""
-    lines = [drawing, ""] if drawing else []
+def described(answer: Answer, draw: Callable[[Reading], str] | None = None) -> str:
+    """An answer for reading, under the drawing of its derivation, if somebody draws it.
+
+    Where the sentence holds several commands, each of them follows in the same way.
+
+    >>> commands = Answer("lamp on", "on(lamp)"), Answer("fan off", "off(fan)")
+    >>> sequence = Answer("lamp on, fan off", "on(lamp); off(fan)", confidence=0.81, commands=commands)
+    >>> print(described(sequence))
+    on(lamp); off(fan)
+    confidence 81 %
+    >>> print(described(sequence, str))
+    2 commands: 'lamp on', 'fan off'
+    on(lamp); off(fan)
+    confidence 81 %
+    <BLANKLINE>
+    1. 'lamp on'
+    on(lamp)
+    <BLANKLINE>
+    2. 'fan off'
+    off(fan)
+    """
+    lines = []
+    drawing = ""
+    if draw is not None and answer.reading is not None:
+        drawing = draw(answer.reading)
+        lines += [drawing, ""]
+    if draw is not None and answer.commands:
+        sources = ", ".join(f"'{command.source}'" for command in answer.commands)
+        lines.append(f"{len(answer.commands)} commands: {sources}")
     lines.append(
         f"abstained: {answer.reason}" if answer.target is None else answer.target
     )
@@ -35,7 +61,7 @@ def described(answer: Answer, drawing: str = "") -> str:
             if answer.reason
             else f"by the {answer.system}"
         )
-    lines += map(str, answer.corrections)
+    lines += map(str, answer.all_corrections)
     if answer.confidence is not None:
         lines.append(f"confidence {in_percent(answer.confidence)}")
     if drawing and answer.reading:
@@ -45,6 +71,9 @@ def described(answer: Answer, drawing: str = "") -> str:
     for reading in answer.first.readings:
         legality = "" if reading.is_legal else "\tillegal"
         lines.append(f"{reading.probability:.6g}\t{reading.target}{legality}")
+    for number, command in enumerate(answer.commands, start=1):
+        if draw is not None or command.first.readings:
+            lines += ["", f"{number}. '{command.source}'", described(command, draw)]
     return "\n".join(lines)
 
 

@@ -20,6 +20,7 @@ from nqg.grammar.grammar import Grammar
 from nqg.inference.decoding import DecodeOptions
 from nqg.inference.gaps import explained
 from nqg.inference.parser import Parser, windows
+from nqg.inference.sequences import sequence_answers
 from nqg.model.checkpoint import RECORDS_FILE, Record, record_lines
 from nqg.model_folder import SEQ2SEQ_KIND, is_of_kind, pretrained, push_to_hub
 from nqg.preprocessing.preprocessor import FILE as TEXT
@@ -69,8 +70,19 @@ class Hybrid:
         return self._answers(checked_sentences(sentences))
 
     def _answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
+        form = None
+        if isinstance(self.parser, Parser):
+            form = self.parser.model.text.sequence
         for window in windows(sentences):
-            answers = list(self.parser.answers(window))
+            yield from sequence_answers(self.single_answers, window, form)
+
+    def single_answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
+        """The answers to sentences that are each read as one command."""
+        ask = self.parser.answers
+        if isinstance(self.parser, Parser):
+            ask = self.parser.single_answers
+        for window in windows(sentences):
+            answers = list(ask(window))
             # The fallback is asked about each sentence that needs it once, and about all together.
             unsolved = []
             for sentence, answer in zip(window, answers):

@@ -36,6 +36,7 @@ from nqg.grammar.hypergraph import Hypergraph
 from nqg.inference.charts import BatchCharts
 from nqg.inference.decoding import DecodeOptions, ScoredCharts
 from nqg.inference.gaps import explained, gaps_in
+from nqg.inference.sequences import sequence_answers
 from nqg.model.checkpoint import Provenance, SavedModel, load_model, save_model
 from nqg.model.confidence import (
     MAX_SUSPECT_CONFIDENCE,
@@ -208,6 +209,12 @@ class Parser:
         return self._answers(checked_sentences(sentences))
 
     def _answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
+        form = self.model.text.sequence
+        for window in windows(sentences):
+            yield from sequence_answers(self.single_answers, window, form)
+
+    def single_answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
+        """The answers to sentences that are each read as one command."""
         for window in windows(sentences):
             yield from self._window(
                 [self.model.text.tokenized(sentence) for sentence in window]

@@ -249,7 +249,7 @@ def _write_files(folder: Path, model: SavedModel) -> None:
         model.target_grammar.write(folder / TARGET_GRAMMAR_FILE)
     if model.calibrator is not None:
         model.calibrator.write(folder / CONFIDENCE_FILE)
-    if not model.text.is_plain:
+    if model.text != Preprocessor():
         model.text.write(folder / TEXT)
     if model.language is not None:
         model.language.write(folder / model.language.file_name)

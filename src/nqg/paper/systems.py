@@ -243,7 +243,9 @@ def _divided_files(data: Path, split_file: Path) -> tuple[Sequence[Example], Spl
         split = Split(
             train=tuple(range(train_size)), test=tuple(range(train_size, len(examples)))
         )
-    text = fit_text(split.parts(examples).train, TextSettings(slots="given"))
+    text = fit_text(
+        split.parts(examples).train, TextSettings(slots="given", sequence="forbid")
+    )
     return tokenized(examples, text), split
 
 

@@ -157,6 +157,8 @@ def read_text(inputs: TrainingInput, settings: TrainSettings, run: Run) -> Prepa
         f"courtesy = {preprocessor.courtesy}, programs = {preprocessor.programs.scheme}"
     )
     run.detail(f"[text] {in_words(preprocessor.sentences)}, {schemes}")
+    if preprocessor.sequence:
+        run.detail(f"[text] sequence = {preprocessor.sequence}")
     for slot in preprocessor.slots.slots:
         run.detail(f"[slots] {slot}")
     if not language:

@@ -29,6 +29,7 @@ from nqg.text.sentences import (
     TokenizedSentence,
     strip_politeness,
 )
+from nqg.text.sequences import SequenceFormat, SequenceSetting
 
 FILE = "text.json"  # in a model folder
 
@@ -37,6 +38,7 @@ FILE = "text.json"  # in a model folder
 class TextSettings:
     """How raw text becomes tokens; "auto" lets the training data decide.
 
+    `sequence` says whether a sentence may hold several commands: "auto" if programs of training do.
     `today` is the day to which training sentences refer, if programs have dates for "tomorrow".
     """
 
@@ -46,6 +48,7 @@ class TextSettings:
     courtesy: Literal["auto", "drop", "keep"] = "auto"
     programs: Literal["auto", "code", "spaces"] = "auto"
     slots: Literal["auto", "given"] = "auto"
+    sequence: SequenceSetting = "auto"
     today: str = ""
 
     def __post_init__(self) -> None:
@@ -96,6 +99,8 @@ class Preprocessor:
     programs: ProgramTokenizer = ProgramTokenizer()  # noqa: RUF009 (frozen)
     courtesy: Literal["drop", "keep"] = "keep"
     slots: SlotMatcher = SlotMatcher()  # noqa: RUF009 (frozen)
+    # None where a sentence holds one command.
+    sequence: SequenceFormat | None = None
 
     @classmethod
     def fit(
@@ -176,7 +181,7 @@ class Preprocessor:
     @property
     def is_plain(self) -> bool:
         """Whether sentences and programs are taken as they are, split at white space."""
-        return self == Preprocessor()
+        return replace(self, sequence=None) == Preprocessor()
 
     def write(self, path: Path) -> None:
         """Write it as JSON, and names of slots beside it; `read` gives it back."""
@@ -187,6 +192,8 @@ class Preprocessor:
         }
         if self.slots:
             values["slots"] = self.slots.to_dict()
+        if self.sequence:
+            values["sequence"] = asdict(self.sequence)
         self.slots.write_names(path.parent)
         write_text(path, json.dumps(values, ensure_ascii=False, indent=1) + "\n")
 
@@ -194,11 +201,19 @@ class Preprocessor:
     def read(cls, path: Path) -> Preprocessor:
         """What `write` wrote; anything else is refused with the reason."""
         values = read_json(path)
-        slots = values.pop("slots", None) if isinstance(values, dict) else None
+        slots = sequence = None
+        if isinstance(values, dict):
+            slots = values.pop("slots", None)
+            sequence = values.pop("sequence", None)
         stored = read_dataclass(
             _StoredText, values, "the text settings", path, complete=True
         )
         text = cls(stored.sentences, stored.programs, stored.courtesy)
+        if sequence is not None:
+            form = read_dataclass(
+                SequenceFormat, sequence, "the sequences", path, complete=True
+            )
+            text = replace(text, sequence=form)
         if slots is None:
             return text
         matcher = SlotMatcher.from_dict(slots, path.parent, text.programs.tokenize)
@@ -207,7 +222,7 @@ class Preprocessor:
 
 @dataclass(frozen=True, slots=True)
 class _StoredText:
-    """Everything but the slots."""
+    """Everything but the slots and the sequences, which a model need not have."""
 
     sentences: SentenceTokenizer
     programs: ProgramTokenizer

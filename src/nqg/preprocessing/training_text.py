@@ -30,6 +30,7 @@ from nqg.text.sentences import (
     TokenizedSentence,
     fit_and_tokenize,
 )
+from nqg.text.sequences import fit_sequences
 from nqg.types.target_grammar import TargetGrammar
 
 
@@ -188,6 +189,14 @@ def fit_training_text(
             finds_texts=finds_others,
         )
         text = replace(text, slots=matcher)
+    # Sequences of commands.
+    form = fit_sequences(
+        raw,
+        [example.target for example in examples],
+        settings.sequence,
+        is_spaced=programs.scheme == "spaces",
+    )
+    text = replace(text, sequence=form)
     return TrainingText(examples, text, text.with_values(pairs))
 
 

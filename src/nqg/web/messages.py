@@ -409,6 +409,10 @@ class ParseResponse(Message):
     gaps: Missing | None = None
     gaps_drawing: str | None = None
     rows: QueryRows | None = None
+    commands: list[ParseResponse] = Field(
+        default_factory=list,
+        description="The answer to each command, where the sentence holds several.",
+    )
 
     @classmethod
     def of(
@@ -428,13 +432,16 @@ class ParseResponse(Message):
             confidence=own.confidence,
             sureness=sureness(own),
             reason=answer.reason,
-            corrections=list(answer.corrections),
+            corrections=list(answer.all_corrections),
             best=ReadingFound.of(own.reading, explain, draw) if own.reading else None,
             readings=[
                 ReadingFound.of(reading, explain, draw) for reading in own.readings
             ],
             rows=QueryRows(**answer.rows.to_dict()) if answer.rows else None,
         )
+        for command in answer.commands:
+            shown = cls.of(command, request, command.first.gaps)
+            response.commands.append(shown)
         if own.chart is not None and explain:
             response.chart = list(map(ChartCell.of, own.chart))
         if gaps is not None and explain:
@@ -486,7 +493,7 @@ class BatchRow(Message):
             probability=answer.first.probability,
             confidence=answer.first.confidence,
             reason=answer.reason,
-            corrections=list(answer.corrections),
+            corrections=list(answer.all_corrections),
             is_right=None
             if line.expected is None
             else exact_match(answer.target, line.expected),

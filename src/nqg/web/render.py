@@ -448,7 +448,9 @@ def grammar_picture(grammar: Grammar, most: int = MAX_DRAWN_RULES) -> Markup:
 
 
 def answer_picture(answer: Answer) -> Markup:
-    """The derivation of an answer, or the reason of an abstention, and a table of the readings."""
+    """The derivation of an answer, or the reason of an abstention, and a table of the readings;
+    then the same for each command of a sequence.
+    """
     reading = answer.reading
     if answer.target is None:
         sentence = element("q", " ".join(answer.source.split()))
@@ -467,6 +469,12 @@ def answer_picture(answer: Answer) -> Markup:
         drawn = [element("div", picture, element("p", remarks))]
     if answer.readings:
         drawn.append(_readings_table(answer.readings))
+    if answer.commands:
+        commands = []
+        for command in answer.commands:
+            source = element("q", " ".join(command.source.split()))
+            commands.append(element("li", source, answer_picture(command)))
+        drawn.append(element("ol", *commands))
     return element("div", *drawn)
 
 

@@ -181,6 +181,8 @@ class UsageCounter:
         self._by_hand = frozenset(by_hand)
 
     def count(self, answer: Answer, *, is_example: bool = False) -> None:
+        for command in answer.commands:
+            self.count(command, is_example=is_example)
         sentence = " ".join(answer.source.split())
         for hyperedge in (
             answer.first.reading.derivation.hyperedges if answer.first.reading else ()

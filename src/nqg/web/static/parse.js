@@ -58,11 +58,11 @@ function fitChart() {
 const withBest = ({ best, readings }) =>
   best ? [best, ...readings.filter((reading) => reading.target !== best.target)] : readings;
 
-function showAnswer({ target, answered_by: by, sureness, reason, corrections, gaps_drawing: gaps, rows }) {
+function showAnswer({ target, answered_by: by, best, sureness, reason, corrections, gaps_drawing: gaps, rows, commands }) {
   byId("answer-title").textContent = target === null ? "No answer" : "Program";
   byId("program").textContent = target ?? `${reason.slice(0, 1).toUpperCase()}${reason.slice(1)}.`;
   byId("program").classList.toggle("abstained", target === null);
-  byId("program").classList.toggle("hidden", by === "grammar"); // the drawing shows it, in colours
+  byId("program").classList.toggle("hidden", by === "grammar" && best !== null); // the drawing shows it, in colours
   byId("by").textContent = by ? `by the ${by}` : "abstained";
   byId("by").className = `badge ${by ?? "nobody"}`;
   byId("sure").textContent = by === "grammar" ? sureness : "";
@@ -73,8 +73,17 @@ function showAnswer({ target, answered_by: by, sureness, reason, corrections, ga
   byId("corrections").hidden = corrections.length === 0;
   byId("query-rows").hidden = !rows;
   byId("query-rows").replaceChildren(...(rows ? [rowsTable(rows)] : []));
+  byId("commands").hidden = commands.length === 0;
+  byId("commands").replaceChildren(...commands.map(commandItem));
   byId("gaps").hidden = !gaps;
   byId("gaps").replaceChildren(...drawn(gaps));
+}
+
+// A command of a sentence that holds several: what was said, and its program or why there is none.
+function commandItem({ source, target, best, sureness, reason }) {
+  const head = make("p", {}, make("q", { textContent: source.join(" ") }), ` ${sureness}`);
+  const program = best ? drawn(best.drawing) : [make("p", { className: "program", textContent: target ?? reason })];
+  return make("li", {}, head, ...program);
 }
 
 function rowsTable({ columns, rows, is_cut: isCut }) {
