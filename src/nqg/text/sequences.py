@@ -220,7 +220,8 @@ def code_calls(program: str) -> CallSequence:
     # Most programs that are no calls need not be split into atoms.
     if not _BEFORE_FIRST_CALL.match(program) or not program.endswith((")", ";")):
         return CallSequence(())
-    calls, separators = [], []
+    calls: list[str] = []
+    separators: list[str] = []
     before, call, depth = "", "", 0
     for atom in atoms(program):
         text = atom.gap + atom.text

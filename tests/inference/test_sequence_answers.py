@@ -4,7 +4,7 @@ the commands.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -45,12 +45,12 @@ PAIRS = [
 class Dictionary:
     """Answers from a table of programs and confidences, and remembers what it was asked."""
 
-    known: dict[str, tuple[str, float | None]]
+    known: Mapping[str, tuple[str, float | None]]
     asked: list[list[str]] = field(default_factory=list)
 
-    def answers(self, sentences: Sequence[str]) -> Iterator[Answer]:
+    def answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
         self.asked.append(list(sentences))
-        for sentence in sentences:
+        for sentence in self.asked[-1]:
             if sentence in self.known:
                 target, confidence = self.known[sentence]
                 yield Answer(sentence, target, confidence=confidence, system="table")
@@ -59,7 +59,7 @@ class Dictionary:
 
 
 def answered(
-    known: dict[str, tuple[str, float | None]],
+    known: Mapping[str, tuple[str, float | None]],
     sentence: str,
     form: SequenceFormat = FORM,
 ) -> Answer:
