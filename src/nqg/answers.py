@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     from nqg.grammar.grammar import Rule
     from nqg.grammar.hypergraph import Span
     from nqg.inference.gaps import Gaps
+    from nqg.model.confidence import Evidence
     from nqg.sql.database import Rows
 
-# How the answers of a parser call their system.
-GRAMMAR = "grammar"
+# How answers call their system: a parser, a sequence-to-sequence model, or both.
+GRAMMAR, SEQ2SEQ, BOTH = "grammar", "seq2seq", "both readers"
 # Why a parser abstains.
 NO_DERIVATION = "no derivation"
 ILLEGAL = "illegal target"
@@ -53,6 +54,8 @@ class Reading:
     is_legal: bool = True
     scores: tuple[float, ...] = ()
     marginals: tuple[float, ...] = ()
+    # What a confidence in it is computed from, in a model that has one.
+    evidence: Evidence | None = field(default=None, compare=False, repr=False)
 
     @property
     def tokens(self) -> Tokens:
@@ -123,6 +126,8 @@ class Answer:
     # None where the words are what stands between spaces.
     words: Tokens | None = field(default=None, compare=False)
     corrections: tuple[Correction, ...] = ()
+    # Words that training does not have, outside of values; of a model with confidence alone.
+    unknown_words: tuple[str, ...] = field(default=(), compare=False)
     # What the grammar lacks, if that was asked for.
     gaps: Gaps | None = field(default=None, compare=False)
     # What the program gives, where it was run on a database.

@@ -4,13 +4,12 @@ Who types `tunr` most likely means `turn`. But a word that no rule knows may as 
 and `smallest` is not a misspelt `tallest`. So a word is read as another only where the sentence has
 no derivation otherwise, and if the other is one edit away (a letter more, less or changed, or two
 neighbours swapped), of long words two. Where several are as close, the parser has to make the same
-of all that have a derivation. An answer says what was read differently, and `CorrectionTrials` how
-far to trust it. A typo that is a known word is not corrected: `WordPairs` doubts it.
+of all that have a derivation. An answer says what was read differently, and its confidence is
+lower. A typo that is a known word is not corrected: `WordPairs` suspects it.
 """
 
 from __future__ import annotations
 
-import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,10 +20,8 @@ from typing import TYPE_CHECKING
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
-from nqg.answers import Answer, Correction, exact_match
-from nqg.data.example import Example
+from nqg.answers import Answer, Correction
 from nqg.grammar.grammar import SLOT, Grammar
-from nqg.model.confidence import CorrectionTrials
 from nqg.slots.instantiate import unknown_places
 from nqg.text.sentences import TokenizedSentence
 
@@ -37,11 +34,9 @@ Corrected = tuple[TokenizedSentence, tuple[Correction, ...]]
 # what becomes of typos. If a word has no more than the fewest letters, a correction keeps both.
 MIN_LETTERS = 2
 MIN_LETTERS_FOR_TWO_EDITS = 9
-# Limits of work, not measured: typos of a sentence, corrections of it that are tried, and words
-# that are misspelt in trials.
+# Limits of work, not measured: typos of a sentence, and corrections of it that are tried.
 MAX_TYPOS = 3
 MAX_CORRECTIONS = 8
-MAX_TRIAL_WORDS = 1000
 
 
 def corrected_answers(
@@ -78,70 +73,17 @@ def clear_answers(
     flat = []
     for number, corrected in candidates.items():
         flat += [(number, sentence, corrections) for sentence, corrections in corrected]
-    calibrator = parser.model.calibrator
     answers: dict[int, list[Answer]] = defaultdict(list)
     for row, answer in zip(flat, parser.tokenized_answers([row[1] for row in flat])):
         number, _, corrections = row
-        if not answer:
-            continue
-        confidence = answer.confidence
-        # Only a share of corrections is right, and each one lowers the confidence by
-        # it.
-        if confidence is not None and calibrator:
-            confidence *= calibrator.corrections.share ** len(corrections)
-        answers[number].append(
-            replace(answer, corrections=corrections, confidence=confidence)
-        )
+        if answer:
+            answers[number].append(replace(answer, corrections=corrections))
     # Corrections that lead to different programs leave open what was meant.
     clear = {}
     for number, same in answers.items():
         if len({answer.target for answer in same}) == 1:
             clear[number] = max(same, key=lambda answer: answer.probability or 0.0)
     return clear
-
-
-def correction_trials(
-    parser: Parser, examples: Iterable[Example], seed: int = 0
-) -> CorrectionTrials:
-    """What becomes of right answers if a word is misspelt and if it is new.
-
-    Each word is tried once, in one of its sentences. An unknown word is a typo as often as a new
-    word.
-    """
-    rng, grammar = random.Random(seed), parser.grammar
-    vocabulary = parser.model.grammar.words
-    letters = sorted(filter(str.isalpha, set("".join(vocabulary))))
-    # 1. Where each word of the grammar stands, and of those places one.
-    pairs = []
-    places: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for number, example in enumerate(examples):
-        sentence = parser.model.text.tokenized(example.source)[0]
-        pairs.append((sentence, example.target))
-        for at, word in enumerate(sentence.words):
-            if word in vocabulary and _may_be_misspelt(word):
-                places[word].append((number, at))
-    words = rng.sample(sorted(places), min(len(places), MAX_TRIAL_WORDS))
-    chosen = [(word, *rng.choice(places[word])) for word in words]
-    # 2. What is right without a typo is tried with one, and as if its word were unknown.
-    answers = parser.tokenized_answers([pairs[number][0] for _, number, _ in chosen])
-    corrector = corrector_of(grammar)
-    candidates: dict[int, Sequence[Corrected]] = {}
-    targets: list[str] = []
-    for (word, number, at), answer in zip(chosen, answers):
-        sentence, target = pairs[number]
-        typo = sentence.with_words({at: misspelt(word, letters, rng)})
-        if exact_match(answer.target, target):
-            unknown = unknown_places(grammar, typo.words)
-            candidates[len(targets)] = corrector.readings(typo, unknown)
-            candidates[len(targets) + 1] = corrector.readings(sentence, [at])
-            targets += [target, target]
-    # 3. How many of the answers are still right.
-    corrected = clear_answers(parser, candidates)
-    right = sum(
-        exact_match(answer.target, targets[number])
-        for number, answer in corrected.items()
-    )
-    return CorrectionTrials(len(corrected), right)
 
 
 def corrector_of(grammar: Grammar) -> Corrector:
@@ -243,27 +185,3 @@ def _may_be_misspelt(word: str) -> bool:
 
 def _is_word(token: str) -> bool:
     return not any(map(str.isdigit, token))
-
-
-def misspelt(word: str, letters: Sequence[str], rng: random.Random) -> str:
-    """A word of two letters or more with a random edit; never the same word.
-
-    >>> rng = random.Random(1)
-    >>> [misspelt("border", "abcdefgh", rng) for _ in range(4)]
-    ['brder', 'boder', 'boredr', 'boredr']
-    """
-    typo = word
-    # An edit may give the word back, as a swap of equal letters does: try again.
-    while typo == word:
-        at = rng.randrange(len(word))
-        match rng.randrange(4):
-            case 0:
-                typo = word[:at] + word[at + 1 :]
-            case 1:
-                typo = word[:at] + rng.choice(letters) + word[at + 1 :]
-            case 2:
-                at = rng.randrange(len(word) + 1)
-                typo = word[:at] + rng.choice(letters) + word[at:]
-            case _:
-                typo = word[:at] + word[at : at + 2][::-1] + word[at + 2 :]
-    return typo

@@ -25,6 +25,7 @@ from nqg.answers import (
     TOO_LONG,
     UNSURE,
     Answer,
+    Reading,
     checked_sentences,
     in_percent,
 )
@@ -39,7 +40,8 @@ from nqg.inference.gaps import explained, gaps_in
 from nqg.inference.sequences import sequence_answers
 from nqg.model.checkpoint import Provenance, SavedModel, load_model, save_model
 from nqg.model.confidence import (
-    MAX_SUSPECT_CONFIDENCE,
+    Calibrator,
+    Evidence,
     context_words,
     rule_pairs,
     value_contexts,
@@ -72,6 +74,20 @@ def windows(sentences: Iterable[str]) -> Iterator[list[str]]:
     while window:
         yield window
         window = list(islice(stream, WINDOW))
+
+
+def with_threshold(answer: Answer, least_confidence: float) -> Answer:
+    """The answer, or an abstention if its confidence is too low."""
+    if answer.confidence is None or answer.confidence >= least_confidence:
+        return answer
+    return replace(
+        answer,
+        target=None,
+        probability=None,
+        confidence=None,
+        reading=None,
+        reason=f"{UNSURE}: {in_percent(answer.confidence)}",
+    )
 
 
 @dataclass(slots=True)
@@ -245,7 +261,7 @@ class Parser:
                 }
             )
         for number, item in enumerate(items):
-            yield corrected.get(number) or self._with_gaps(item)
+            yield self._judged(corrected.get(number) or self._with_gaps(item))
 
     def _corrected(
         self, sentences: Mapping[int, Sequence[TokenizedSentence]]
@@ -281,7 +297,9 @@ class Parser:
         items = self._chart(sentences)
         scorable, scored = self._encode(items)
         self._decode(scorable, scored)
-        self._calibrate(items)
+        if self.model.calibrator:
+            for item in items:
+                self._add_evidence(item, self.model.calibrator)
         return items
 
     def _chart(self, sentences: Sequence[TokenizedSentence]) -> list[ParseItem]:
@@ -367,40 +385,58 @@ class Parser:
             for item, spans in zip(items, scored.spans(derivable)):
                 item.answer = replace(item.answer, chart=spans)
 
-    def _calibrate(self, items: Iterable[ParseItem]) -> None:
-        """Add confidence, where the model was calibrated, and abstain where it is too low."""
-        calibrator, least = self.model.calibrator, self.options.least_confidence
-        if calibrator is None:
-            return
+    def _add_evidence(self, item: ParseItem, calibrator: Calibrator) -> None:
+        """Add to the readings of a sentence what a confidence in them is computed from."""
         free_text = self.grammar.slots.free_text if self.grammar.slots else {}
-        # Free text reads any words, so that models with it abstain below a threshold.
-        if least is None:
-            least = calibrator.least_confidence if free_text else 0.0
-        for item in items:
-            reading = item.answer.reading
-            if reading is None:
-                continue
+        # Words of values are never unknown, unless any words may be the value.
+        known_places: set[int] = set()
+        for mention in item.mentions:
+            if mention.slot not in free_text:
+                known_places.update(range(mention.start, mention.end))
+        unknown = []
+        for place, word in enumerate(item.sentence.words):
+            if place not in known_places and word not in calibrator.known_words:
+                unknown.append(word)
+        item.answer = replace(item.answer, unknown_words=tuple(unknown))
+
+        def with_evidence(reading: Reading) -> Reading:
             derivation = reading.derivation
             pairs = rule_pairs(derivation, self.grammar.numbers)
-            trained = len(self.model.trained_rules)
-            confidence = calibrator.confidence(reading.probability, pairs, trained)
-            confidence *= calibrator.contexts.share(
-                value_contexts(derivation, item.mentions, free_text)
-            )
-            # A word that may be a typo caps the confidence, whatever the rules say.
+            contexts = value_contexts(derivation, item.mentions, free_text)
             words = context_words(derivation, free_text)
-            if calibrator.words.is_suspect(words, self._similar_words):
-                confidence = min(confidence, MAX_SUSPECT_CONFIDENCE)
-            item.answer = replace(item.answer, confidence=confidence)
-            if confidence < least:
-                item.answer = replace(
-                    item.answer,
-                    target=None,
-                    probability=None,
-                    confidence=None,
-                    reading=None,
-                    reason=f"{UNSURE}: {in_percent(confidence)}",
-                )
+            evidence = Evidence(
+                reading.probability,
+                unseen=calibrator.pairs.unseen(pairs, len(self.model.trained_rules)),
+                unknown=len(unknown),
+                is_suspect=calibrator.words.is_suspect(words, self._similar_words),
+                hides_value=calibrator.contexts.hides_value(contexts),
+            )
+            return replace(reading, evidence=evidence)
+
+        if item.answer.reading:
+            reading = with_evidence(item.answer.reading)
+            readings = tuple(map(with_evidence, item.answer.readings))
+            item.answer = replace(item.answer, reading=reading, readings=readings)
+
+    def _judged(self, answer: Answer) -> Answer:
+        """The answer with its confidence, where the model was calibrated; an abstention where that
+        is too low.
+        """
+        calibrator, reading = self.model.calibrator, answer.reading
+        if calibrator is None or reading is None or reading.evidence is None:
+            return answer
+        evidence = replace(reading.evidence, corrected=len(answer.corrections))
+        confidence = calibrator.weights.confidence(evidence)
+        return with_threshold(
+            replace(answer, confidence=confidence), self.least_confidence
+        )
+
+    @property
+    def least_confidence(self) -> float:
+        """The confidence below which the parser abstains."""
+        if self.options.least_confidence is not None:
+            return self.options.least_confidence
+        return self.model.calibrator.threshold if self.model.calibrator else 0.0
 
     def _with_gaps(self, item: ParseItem) -> Answer:
         """The answer or, if that is wanted, an abstention with what the grammar lacks."""

@@ -19,12 +19,12 @@ from typing import NamedTuple
 
 from nqg.answers import ILLEGAL, Answer
 from nqg.data.example import distinct_pairs
-from nqg.evaluation.calibration import GateTrial, HeldOut, calibrated_gate, held_out
+from nqg.evaluation.calibration import HeldOut, held_out
 from nqg.evaluation.evaluation import Evaluation, Judge
 from nqg.evaluation.metrics import Scores
-from nqg.inference.hybrid import Gate, combine
 from nqg.model_folder import exclusive
 from nqg.paper.environment import commit, hardware, versions
+from nqg.paper.gate import Gate, GateTrial, calibrated_gate, gated
 from nqg.paper.recipe import FALLBACKS, PUBLISHED, Recipe, SystemName, UsedWeights
 from nqg.paper.records import LEGAL, Cell, Record, find_record, write_record
 from nqg.paper.systems import (
@@ -192,7 +192,7 @@ class Runner:
             path = self._answers_file(fallback_cell, decoding)
             if path.exists():
                 pairs = zip(grammar_answers, read_answers(path, test))
-                joined[decoding] = tuple(combine(*pair, gate) for pair in pairs)
+                joined[decoding] = tuple(gated(*pair, gate) for pair in pairs)
         stages = {"training and predicting of the parts": seconds}
         return RunResult(joined.pop(""), {}, {}, stages, joined)
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from nqg.evaluation.metrics import Scores
+from nqg.model.confidence import Calibrator
 
 
 class Stage(StrEnum):
@@ -67,9 +68,7 @@ class TrainReport:
     loss: float
     best_step: int | None
     dev: dict[str, Any] | None
-    confidence: str = ""
-    held_out: dict[str, int] | None = None
-    gate: str = ""
+    calibrator: Calibrator | None = None
     dev_scores: Scores | None = None
 
 

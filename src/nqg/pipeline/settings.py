@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nqg.errors import SettingsError, check_at_least
-from nqg.evaluation.calibration import LEAST_PRECISION, HeldOut
+from nqg.evaluation.calibration import FOLDS, HeldOut
 from nqg.induction.settings import InductionSettings
 from nqg.model.settings import ModelSettings, TrainingSettings
 from nqg.preprocessing.preprocessor import TextSettings
@@ -46,28 +46,23 @@ class TypeSettings:
 class ConfidenceSettings:
     """How confidence is learned from examples that are held out in turn, and what it is used for.
 
-    Without `folds`, their number suits that of the examples; with 0, there is no confidence. With a
-    `gate`, the fallback also answers where the grammar is unsure; the threshold is learned.
+    The examples are divided into fifths, and `folds` of them are held out; with 0, there is no
+    confidence. Without a choice all are, and where a second reader is trained on a CPU, one. A
+    model abstains where its confidence is too low for `least_precision`, the share of its answers
+    that should be right.
     """
 
     folds: int | None = None
-    hold_out: HeldOut = HeldOut.TEMPLATE
-    min_precision: float = LEAST_PRECISION
-    gate: bool = False
+    hold_out: HeldOut = HeldOut.RANDOM
+    least_precision: float = 0.95
 
     def __post_init__(self) -> None:
         check_at_least(0, self, "folds")
-        if self.folds == 1:
+        if self.folds is not None and self.folds > FOLDS:
+            raise SettingsError(f"folds is {self.folds}; expected 0 to {FOLDS}")
+        if not 0 <= self.least_precision <= 1:
             raise SettingsError(
-                "folds is 1; expected 2 or more, or 0 for no confidence"
-            )
-        if self.gate and self.folds == 0:
-            raise SettingsError(
-                "folds is 0; a gate needs 2 or more, on which its threshold is learned"
-            )
-        if not 0 <= self.min_precision <= 1:
-            raise SettingsError(
-                f"min_precision is {self.min_precision}; expected 0 to 1"
+                f"least_precision is {self.least_precision}; expected 0 to 1"
             )
 
 
@@ -112,8 +107,6 @@ class TrainSettings:
         """Refuse settings of a fallback where there is none."""
         if self.seq2seq:
             return
-        if self.confidence.gate:
-            raise SettingsError("a gate needs a fallback; name one as 'seq2seq'")
         if self.augmentation:
             raise SettingsError("samples teach a fallback; name one as 'seq2seq'")
         if self.model is None:
