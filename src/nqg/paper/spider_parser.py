@@ -59,7 +59,7 @@ class Names:
     """
 
     def __init__(self, schema: Schema, words: Sequence[str]) -> None:
-        self.columns = {table.name: frozenset(table.columns) for table in schema.tables}
+        self.columns = schema.columns_of_tables
         if words and words[-1] == "as":
             raise FormatError(
                 "expected an alias after 'as', found the end of the query"
