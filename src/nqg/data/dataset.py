@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from nqg.data.example import Example
 from nqg.errors import FormatError, UnknownName
@@ -17,8 +18,9 @@ from nqg.settings_reader import read_dataclass, read_value
 Provenance = Mapping[str, str | int | float | bool | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(NamedTuple):
+    """The examples of a split; `_asdict` names them in this order."""
+
     train: list[Example]
     dev: list[Example]
     test: list[Example]
@@ -62,11 +64,8 @@ class Split:
     def parts(self, examples: Sequence[Example]) -> Parts:
         """The examples at the positions of each part, in the order of the split."""
         self.fitting(len(examples))
-        train, dev, test = (
-            [examples[at] for at in positions]
-            for positions in (self.train, self.dev, self.test)
-        )
-        return Parts(train=train, dev=dev, test=test)
+        parts = self.train, self.dev, self.test
+        return Parts(*([examples[at] for at in positions] for positions in parts))
 
 
 @dataclass(frozen=True, slots=True)

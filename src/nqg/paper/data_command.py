@@ -137,8 +137,7 @@ def prepare(options: PrepareOptions) -> None:
         dataset, beside = entry.load(store), entry.files_beside(store)
         parts: dict[str, Sequence[Example]] = {name: dataset.examples}
         if split:
-            chosen = dataset.parts(split)
-            named = {"train": chosen.train, "dev": chosen.dev, "test": chosen.test}
+            named = dataset.parts(split)._asdict()
             parts = {part: examples for part, examples in named.items() if examples}
     folder = options.folder or Path(f"{name}-{split}" if split else ".")
     make_folder(folder)

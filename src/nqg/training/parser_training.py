@@ -101,10 +101,12 @@ class ParserTraining:
         sources = [example.source for example in examples]
         for number in sorted(forests.underivable(), reverse=True):
             del sources[number]
-        rate, warm_up = (
-            training.rate(model.encoder),
-            training.warm_up_steps(model.encoder),
-        )
+        rate = training.rate(model.encoder)
+        warm_up = training.warm_up_steps(model.encoder)
+        batch = max(training.batch(len(self.data)), 1)
+        evaluate = None
+        if dev:
+            evaluate = DevSet.of(self.model, dev, make_system(self.model)).scores
         self.trainer = Trainer(
             ForestObjective(scorer, self.data, training, processes),
             torch.optim.AdamW(
@@ -112,11 +114,9 @@ class ParserTraining:
             ),
             LearningRate(rate, training.steps, warm_up),
             config,
-            epoch=math.ceil(len(self.data) / max(training.batch(len(self.data)), 1)),
+            epoch=math.ceil(len(self.data) / batch),
             sources=sources,
-            evaluate=DevSet.of(self.model, dev, make_system(self.model)).scores
-            if dev
-            else None,
+            evaluate=evaluate,
         )
 
     def steps(
