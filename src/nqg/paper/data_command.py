@@ -86,6 +86,7 @@ def list_datasets(options: ListOptions) -> None:
     """
     store = file_store(options.mirror)
     if output.as_json:
+        # For programs, every missing file with its address.
         lines = []
         for entry in CATALOGUE.values():
             files = [
@@ -99,6 +100,7 @@ def list_datasets(options: ListOptions) -> None:
         "name", "examples", "splits", "licence", "ready", box=None, pad_edge=False
     )
     table.columns[1].justify = "right"
+    # A split may need more files than the examples do.
     is_complete = True
     for name, entry in CATALOGUE.items():
         missing = entry.missing(store)
