@@ -76,7 +76,8 @@ def read_scan_file(path: Path) -> list[Example]:
     """The examples of a published SCAN file, lines of the form `IN: jump OUT: I_JUMP`."""
     examples = []
     for place, text in numbered_lines(path):
-        if (line := _TASK_LINE.fullmatch(text)) is None:
+        line = _TASK_LINE.fullmatch(text)
+        if line is None:
             raise FormatError(
                 f"expected 'IN: command OUT: actions', found '{text}'", place
             )

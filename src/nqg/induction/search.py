@@ -37,7 +37,7 @@ from nqg.induction.probabilities import fitted_data_bits
 from nqg.induction.settings import InductionSettings
 
 # How many candidates are encoded together: at least AHEAD, or one for AHEAD_SHARE rules. They trade
-# the time of building tries for that of larger ones (not measured).
+# the time of building tries for that of larger ones.
 AHEAD, AHEAD_SHARE = 8, 16
 # So many examples, the shortest ones, become rules again when a rule is removed on trial. It bounds
 # the time of a trial (not measured).

@@ -29,7 +29,8 @@ from nqg.slots.instantiate import unknown_places
 from nqg.types.target_grammar import format_symbols
 from nqg.types.tree_automaton import Fragment, Typing
 
-# Derivations among which the one with the fewest misfits is looked for. Not measured.
+# Derivations among which the one with the fewest misfits is looked for. They
+# trade time for a message that names fewer misfits; no answer depends on them.
 MISFIT_CANDIDATES = 32
 SHOWN_TYPES = 3  # types that are named at once
 

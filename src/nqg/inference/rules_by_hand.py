@@ -121,9 +121,7 @@ def legal_with(
     return allow_literal_values(legal, illegal, slots)
 
 
-def without_rules(
-    model: SavedModel, rules: Iterable[Rule | str], places: Places = NO_PLACES
-) -> SavedModel:
+def without_rules(model: SavedModel, rules: Iterable[Rule | str]) -> SavedModel:
     """The model without some of its rules by hand; one that was trained stays a rule, like any that
     was learned.
     """
@@ -134,7 +132,7 @@ def without_rules(
             how = "not a rule of the model"
             if rule in model.grammar.numbers:
                 how = "learned from examples, and stays"
-            raise refused(rule, f"not written by hand: it is {how}", places)
+            raise refused(rule, f"not written by hand: it is {how}", NO_PLACES)
         # A rule that is given twice is refused the second time.
         del left[rule]
     return model.with_rules_by_hand(left)

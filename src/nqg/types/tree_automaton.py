@@ -34,7 +34,7 @@ from nqg.types.target_grammar import (
 
 Fragment = tuple[TargetSymbol, ...]
 Arguments = tuple[Fragment, ...]
-# How many readings of targets are cached; not measured.
+# How many readings of targets are cached. It trades memory for time, and changes no result.
 CACHE_SIZE = 1 << 16
 # The two roots of the trie: below them are right sides, and all their suffixes.
 RIGHT_SIDES, SUFFIXES = range(2)
