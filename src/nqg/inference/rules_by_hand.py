@@ -121,7 +121,9 @@ def legal_with(
     return allow_literal_values(legal, illegal, slots)
 
 
-def without_rules(model: SavedModel, rules: Iterable[Rule | str]) -> SavedModel:
+def without_rules(
+    model: SavedModel, rules: Iterable[Rule | str], places: Places = NO_PLACES
+) -> SavedModel:
     """The model without some of its rules by hand; one that was trained stays a rule, like any that
     was learned.
     """
@@ -132,7 +134,7 @@ def without_rules(model: SavedModel, rules: Iterable[Rule | str]) -> SavedModel:
             how = "not a rule of the model"
             if rule in model.grammar.numbers:
                 how = "learned from examples, and stays"
-            raise refused(rule, f"not written by hand: it is {how}", NO_PLACES)
+            raise refused(rule, f"not written by hand: it is {how}", places)
         # A rule that is given twice is refused the second time.
         del left[rule]
     return model.with_rules_by_hand(left)

@@ -197,8 +197,8 @@ def _selects(
             join.method == "NATURAL" or join.args.get("using")
             for join in operand.find_all(exp.Join)
         )
-        is_select = isinstance(operand.expression, exp.Select)
-        results = operand.expression.selects if is_select else []
+        query = operand.expression
+        results = query.selects if isinstance(query, exp.Select) else []
         columns = _columns(operand)
         compound.append(
             Select(results, parent, clause, columns, shares, compound=compound)
