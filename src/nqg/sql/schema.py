@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +92,7 @@ def _tables(fetch: Callable[..., list[tuple[Any, ...]]]) -> dict[str, list[str]]
         f"select name from sqlite_master where {kinds} order by rowid"
     ):
         columns = fetch("select name from pragma_table_info(?)", [name])
-        tables[name] = [column for (column,) in columns]
+        tables[name] = list(chain.from_iterable(columns))
     return tables
 
 

@@ -40,7 +40,7 @@ from nqg.types.target_grammar import TargetGrammar
 # Dev examples whose loss is computed at once. Not tuned.
 DEV_BATCH = 256
 # Sentences that have a word of free text, from which on the encoder may rely on it.
-# With fewer it would learn single values by heart; not measured.
+# With fewer it may learn single values by heart; not measured.
 MIN_WORD_COUNT = 3
 MakeSystem = Callable[[SavedModel], System]
 """Makes a model answer sentences: `nqg.inference.parser.Parser`, which is a later stage."""

@@ -61,7 +61,7 @@ BACKLOG = 512  # connections that the system keeps until we take them
 LOADING_TIMEOUT = 120  # seconds in which a worker must have loaded the model
 # Bytes that the system keeps for a client; it would grow to megabytes for those that do not read.
 SEND_BUFFER = 1 << 17
-ERRORS = {
+ERROR_TEXTS = {
     400: "Malformed request",
     401: "The token is missing or wrong",
     403: "From a page of another site",
@@ -75,7 +75,7 @@ ERRORS = {
     503: "Too busy; see Retry-After",
 }
 ERROR_STATUS: dict[int | str, dict[str, Any]] = {}
-for _status, _text in ERRORS.items():
+for _status, _text in ERROR_TEXTS.items():
     ERROR_STATUS[_status] = {"model": ErrorResponse, "description": _text}
 api = APIRouter()
 pages = APIRouter(include_in_schema=False)
