@@ -76,9 +76,9 @@ def test_every_recipe_system_and_seed_is_a_part_and_hybrids_come_second(
     ]
     jump, length = run_plans(plans, range(2), engine)
     one, two, three = (
-        PlannedRun(0, "nqg", 0),
-        PlannedRun(0, "seq2seq", 0),
-        PlannedRun(1, "nqg", 0),
+        PlannedRun(0, 0, "nqg"),
+        PlannedRun(0, 0, "seq2seq"),
+        PlannedRun(1, 0, "nqg"),
     )
     assert engine.given == [
         [
@@ -89,7 +89,7 @@ def test_every_recipe_system_and_seed_is_a_part_and_hybrids_come_second(
             three,
             three._replace(seed=1),
         ],
-        [PlannedRun(0, "hybrid", 0), PlannedRun(0, "hybrid", 1)],
+        [PlannedRun(0, 0, "hybrid"), PlannedRun(0, 1, "hybrid")],
     ]
     assert [(record.cell.system, record.cell.seed) for record in jump] == [
         ("nqg", 0),

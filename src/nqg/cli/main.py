@@ -36,72 +36,59 @@ RENAMED_COMMANDS = {
     "verify": "check-model",
     "inspect": "show-grammar",
 }
+# Options that became a setting: of a table in the settings file of `nqg train`, or of its command
+# (without a table). `--clip` is now `--set training.clip=VALUE`.
+_SETTINGS_OF_TABLES = {
+    "": """
+        depth explore max-atom-divergence method moves per-target restarts
+        seconds smoothing tolerance
+    """,
+    "confidence.": """
+        folds hold-out
+    """,
+    "induction.": """
+        balanced bare-targets data-weight factoring fitted frame identity-rules
+        lexical minimum-gain non-terminal-bits pruning repeated-targets
+        returning sample shortest stages terminal-bits
+    """,
+    "run.": """
+        save-every
+    """,
+    "text.": """
+        casing programs sentences today
+    """,
+    "training.": """
+        batch-size clip evaluate-every learned learning-rate patience precision
+        warm-up weight-decay
+    """,
+}
 RENAMED_OPTIONS = {
-    "--balanced": "--set induction.balanced=VALUE",
-    "--bare-targets": "--set induction.bare_targets=VALUE",
-    "--batch-size": "--set training.batch_size=VALUE",
-    "--casing": "--set text.casing=VALUE",
-    "--clip": "--set training.clip=VALUE",
-    "--data-weight": "--set induction.data_weight=VALUE",
     "--dataset": "--data",
-    "--depth": "--set depth=VALUE",
     "--errors": "--write-predictions, with --breakdown",
-    "--evaluate-every": "--set training.evaluate_every=VALUE",
     "--exact": "--no-spell-correction",
     "--examples": "--data",
-    "--explore": "--set explore=VALUE",
-    "--factoring": "--set induction.factoring=VALUE",
-    "--fitted": "--set induction.fitted=VALUE",
-    "--folds": "--set confidence.folds=VALUE",
-    "--frame": "--set induction.frame=VALUE",
     "--held-out": "--dev",
-    "--hold-out": "--set confidence.hold_out=VALUE",
-    "--identity-rules": "--set induction.identity_rules=VALUE",
     "--keep-going": "--set types.skip_illegal=true",
-    "--learned": "--set training.learned=VALUE",
-    "--learning-rate": "--set training.learning_rate=VALUE",
     "--least-confidence": "--min-confidence",
     "--least-precision": "--set confidence.min_precision=P",
-    "--lexical": "--set induction.lexical=VALUE",
     "--like": "--preset",
     "--markdown": "-o FILE.md",
-    "--max-atom-divergence": "--set max_atom_divergence=VALUE",
-    "--method": "--set method=VALUE",
-    "--minimum-gain": "--set induction.minimum_gain=VALUE",
     "--mirror": "the variable NQG_DATA_MIRROR",
-    "--moves": "--set moves=VALUE",
     "--name": "--allowed-host",
-    "--non-terminal-bits": "--set induction.non_terminal_bits=VALUE",
     "--number": "--count",
-    "--patience": "--set training.patience=VALUE",
-    "--per-target": "--set per_target=VALUE",
     "--plot": "`nqg plot FILE -o PICTURE`",
-    "--precision": "--set training.precision=VALUE",
     "--predictions": "--write-predictions",
     "--predictions-from": "--score",
-    "--programs": "--set text.programs=VALUE",
-    "--pruning": "--set induction.pruning=VALUE",
-    "--repeated-targets": "--set induction.repeated_targets=VALUE",
-    "--restarts": "--set restarts=VALUE",
-    "--returning": "--set induction.returning=VALUE",
-    "--sample": "--set induction.sample=VALUE",
-    "--save-every": "--set run.save_every=VALUE",
-    "--seconds": "--set seconds=VALUE",
-    "--sentences": "--set text.sentences=VALUE",
     "--seq2seq-batch-size": "--set fine_tuning.batch_size=N",
     "--seq2seq-steps": "--set fine_tuning.steps=N",
-    "--shortest": "--set induction.shortest=VALUE",
-    "--smoothing": "--set smoothing=VALUE",
-    "--stages": "--set induction.stages=VALUE",
-    "--terminal-bits": "--set induction.terminal_bits=VALUE",
-    "--today": "--set text.today=VALUE",
-    "--tolerance": "--set tolerance=VALUE",
     "--trace": "--log",
     "--train": "--data",
     "--untyped": "--set model.typed=false of `nqg train`",
-    "--warm-up": "--set training.warm_up=VALUE",
-    "--weight-decay": "--set training.weight_decay=VALUE",
 }
+for _table, _names in _SETTINGS_OF_TABLES.items():
+    for _name in _names.split():
+        _setting = f"{_table}{_name.replace('-', '_')}"
+        RENAMED_OPTIONS[f"--{_name}"] = f"--set {_setting}=VALUE"
 
 # Every command with its module, its panel and the first line of its help, so that the list of
 # commands imports none of them. The module has a function or a Typer app of the command's name, in

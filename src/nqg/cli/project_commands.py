@@ -249,12 +249,12 @@ def check_data(
         lines.append(f"… and {len(faults) - SHOWN_FLAWS:,} more; --json lists all")
     lines.append(f"{counted(len(raw), 'example')}, {len(faults):,} with a fault")
     for kind, first_lines in single.items():
+        noun, holder = SINGLETONS[kind]
+        count = counted(len(first_lines), noun)
         items = [f"{item} (line {line})" for item, line in first_lines.items()]
         if len(items) > SHOWN_SINGLETONS:
             items[SHOWN_SINGLETONS:] = ["…"]
-        noun, holder = SINGLETONS[kind]
         if items:
-            count = counted(len(first_lines), noun)
             lines.append(f"{count} that one {holder} alone has: {', '.join(items)}")
     if derivable is not None:
         share = f"{100 * derivable:.1f} % of examples"
@@ -264,8 +264,9 @@ def check_data(
     listed = [flaw._asdict() for flaw in faults]
     values = {"examples": len(raw), "flaws": listed, **single, "derivable": derivable}
     print_results(values, *lines)
-    if any(flaw.kind in SERIOUS for flaw in faults):
-        raise typer.Exit(FAILED)
+    for flaw in faults:
+        if flaw.kind in SERIOUS:
+            raise typer.Exit(FAILED)
 
 
 LogFile = Annotated[

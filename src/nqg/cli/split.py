@@ -199,15 +199,16 @@ def split(
     suffixes = data.suffixes[-2:] if data.suffix == ".gz" else [data.suffix]
     extension = "".join(suffixes)
     folder = output or Path(f"{data.name.removesuffix(extension)}-{method}")
-    parts = divided.parts(examples)
-    subsets = {"train": parts.train, "dev": parts.dev, "test": parts.test}
+    subsets = divided.parts(examples)._asdict()
     if not subsets["dev"]:
         del subsets["dev"]
-    files = {name: folder / f"{name}{extension}" for name in subsets}
-    if data.resolve() in (path.resolve() for path in files.values()):
-        raise NqgError(
-            f"{data}: a part would overwrite the data; choose another folder with -o"
-        )
+    files: dict[str, Path] = {}
+    for name in subsets:
+        files[name] = folder / f"{name}{extension}"
+        if files[name].resolve() == data.resolve():
+            raise NqgError(
+                f"{data}: a part would overwrite the data; choose another folder with -o"
+            )
     make_folder(folder)
     for name, path in files.items():
         write_examples(path, subsets[name])

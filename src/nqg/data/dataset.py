@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from nqg.data.example import Example
 from nqg.errors import FormatError, UnknownName
@@ -17,8 +18,9 @@ from nqg.settings_reader import read_dataclass, read_value
 Provenance = Mapping[str, str | int | float | bool | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(NamedTuple):
+    """The examples of a split; `_asdict` names them in this order."""
+
     train: list[Example]
     dev: list[Example]
     test: list[Example]
@@ -38,11 +40,13 @@ class Split:
 
     def __post_init__(self) -> None:
         train, test, dev = set(self.train), set(self.test), set(self.dev)
-        if shared := (train & test) | (train & dev) | (test & dev):
+        shared = (train & test) | (train & dev) | (test & dev)
+        if shared:
             raise FormatError(
                 f"position {min(shared)} stands in more than one part of the split"
             )
-        if (first := min(train | test | dev, default=0)) < 0:
+        first = min(train | test | dev, default=0)
+        if first < 0:
             raise FormatError(f"position {first} is negative; positions count from 0")
 
     def fitting(self, size: int) -> Split:
@@ -62,11 +66,8 @@ class Split:
     def parts(self, examples: Sequence[Example]) -> Parts:
         """The examples at the positions of each part, in the order of the split."""
         self.fitting(len(examples))
-        train, dev, test = (
-            [examples[at] for at in positions]
-            for positions in (self.train, self.dev, self.test)
-        )
-        return Parts(train=train, dev=dev, test=test)
+        parts = self.train, self.dev, self.test
+        return Parts(*([examples[at] for at in positions] for positions in parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,16 +169,11 @@ def split_text(split: Split) -> str:
     made_by = read_value(Provenance, split.made_by, "made_by")
     shown = [f'  "made_by": {json.dumps(made_by, ensure_ascii=False, allow_nan=False)}']
     # Positions fill their lines, since one to a line makes very long files.
-    for name, positions in {
-        "train": split.train,
-        "dev": split.dev,
-        "test": split.test,
-    }.items():
+    for name in Parts._fields:
+        positions = getattr(split, name)
         if positions:
-            lines = textwrap.wrap(", ".join(map(str, positions)), 96)
-            shown.append(
-                f'  "{name}": [\n' + "".join(f"    {line}\n" for line in lines) + "  ]"
-            )
+            lines = textwrap.fill(", ".join(map(str, positions)), 96)
+            shown.append(f'  "{name}": [\n{textwrap.indent(lines, "    ")}\n  ]')
         elif name != "dev":
             shown.append(f'  "{name}": []')
     return "{\n" + ",\n".join(shown) + "\n}\n"

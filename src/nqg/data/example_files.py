@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from nqg.data.example import Example
-from nqg.errors import FormatError, NqgError, Place
+from nqg.errors import FormatError, NqgError, Place, counted
 from nqg.files import numbered_lines, strict_json, write_text
 from nqg.settings_reader import read_dataclass
 
@@ -26,7 +26,8 @@ def read_examples(path: Path | str) -> list[Example]:
 
 def required_examples(path: Path | str) -> list[Example]:
     """The examples of a file that must have some."""
-    if not (examples := read_examples(path)):
+    examples = read_examples(path)
+    if not examples:
         raise FormatError("expected at least one example, found none", Path(path))
     return examples
 
@@ -75,25 +76,22 @@ def _check_ids(examples: Sequence[Example], path: Path) -> None:
 
 def check_example(example: Example, place: Place) -> Example:
     """`example`, or an error where a string of it could not survive a file."""
-    for name, text in (
-        ("source", example.source),
-        ("target", example.target),
-        ("id", example.id),
-    ):
+    for name in ("source", "target", "id"):
+        text = getattr(example, name)
         if text is None:
             continue
         if not text.strip():
             raise FormatError(f"the {name} is empty", place)
-        if found := _NOT_TEXT.search(text):
+        match = _NOT_TEXT.search(text)
+        if match:
             raise FormatError(
-                f"the {name} holds U+{ord(found[0]):04X}, which is not text", place
+                f"the {name} holds U+{ord(match[0]):04X}, which is not text", place
             )
     return example
 
 
-_NOT_TEXT = re.compile(
-    "[\0\ud800-\udfff]"
-)  # NUL, and halves of characters that UTF-8 cannot write
+# NUL, and halves of characters that UTF-8 cannot write.
+_NOT_TEXT = re.compile("[\0\ud800-\udfff]")
 
 
 class LineFormat(Protocol):
@@ -109,17 +107,22 @@ class LineFormat(Protocol):
 def tsv_columns(text: str, place: Place, second: str) -> list[str]:
     columns = text.split("\t")
     if len(columns) != 2:
-        found = (
-            f"{len(columns)} column{'s' if len(columns) > 1 else ''}"
-            if text
-            else "an empty line"
-        )
+        found = counted(len(columns), "column") if text else "an empty line"
         if len(columns) == 1 and "," in text:
             found += (
                 "; it looks comma-separated: put a tab between the two, or write .jsonl"
             )
         raise FormatError(f"expected 'source<TAB>{second}', found {found}", place)
     return columns
+
+
+# What would be taken for the end of a column or of a line, or not be read back.
+UNWRITABLE = {
+    "\t": "a tab",
+    "\n": "a line feed",
+    "\r": "a carriage return",
+    "\ufeff": "a byte order mark",
+}
 
 
 class Tsv:
@@ -131,18 +134,11 @@ class Tsv:
 
     @staticmethod
     def line(example: Example, place: Place) -> str:
-        unwritable = {
-            "\t": "a tab",
-            "\n": "a line feed",
-            "\r": "a carriage return",
-            "\ufeff": "a byte order mark",
-        }
-        for name, text in (("source", example.source), ("target", example.target)):
-            if held := [
-                word for character, word in unwritable.items() if character in text
-            ]:
-                reason = f"the {name} holds {held[0]}, which a .tsv file cannot keep; write .jsonl instead"
-                raise FormatError(reason, place)
+        for name in ("source", "target"):
+            for character, called in UNWRITABLE.items():
+                if character in getattr(example, name):
+                    reason = f"the {name} holds {called}, which a .tsv file cannot keep; write .jsonl instead"
+                    raise FormatError(reason, place)
         check_example(example, place)
         return f"{example.source}\t{example.target}"
 
@@ -152,9 +148,9 @@ class Jsonl:
 
     @staticmethod
     def read(text: str, place: Place) -> Example:
+        values = strict_json(text, place)
         return check_example(
-            read_dataclass(Example, strict_json(text, place), "the example", place),
-            place,
+            read_dataclass(Example, values, "the example", place), place
         )
 
     @staticmethod

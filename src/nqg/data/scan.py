@@ -76,7 +76,8 @@ def read_scan_file(path: Path) -> list[Example]:
     """The examples of a published SCAN file, lines of the form `IN: jump OUT: I_JUMP`."""
     examples = []
     for place, text in numbered_lines(path):
-        if (line := _TASK_LINE.fullmatch(text)) is None:
+        line = _TASK_LINE.fullmatch(text)
+        if line is None:
             raise FormatError(
                 f"expected 'IN: command OUT: actions', found '{text}'", place
             )
@@ -181,17 +182,13 @@ def _made_by(split: str, rule: str, **settings: int) -> Provenance:
     return {"dataset": "scan", "split": split, "rule": rule, **settings}
 
 
+_all_verbs = partial(template_split, verbs=tuple(_VERBS))
 RULES: dict[str, Callable[[Sequence[Example]], Split]] = {
     "simple": simple_split,
     "length": length_split,
     "jump": partial(primitive_split, primitive="jump"),
     "turn-left": partial(primitive_split, primitive="turn left"),
-    "around-right": partial(
-        template_split,
-        name="around-right",
-        verbs=tuple(_VERBS),
-        template="around right",
-    ),
+    "around-right": partial(_all_verbs, name="around-right", template="around right"),
     "jump-around-right": partial(
         template_split,
         name="jump-around-right",
@@ -199,12 +196,7 @@ RULES: dict[str, Callable[[Sequence[Example]], Split]] = {
         template="around right",
     ),
     "opposite-right": partial(
-        template_split,
-        name="opposite-right",
-        verbs=tuple(_VERBS),
-        template="opposite right",
+        _all_verbs, name="opposite-right", template="opposite right"
     ),
-    "right": partial(
-        template_split, name="right", verbs=tuple(_VERBS), template="right"
-    ),
+    "right": partial(_all_verbs, name="right", template="right"),
 }

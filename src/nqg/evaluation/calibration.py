@@ -281,5 +281,3 @@ def used_rules(grammar: Grammar, examples: Sequence[Example]) -> Grammar:
     goal = goal_charts(instances, charts(instances, sources), targets)
     used = np.unique(instances.model_rule_ids(goal.rules)).tolist()
     return replace(grammar, rules=tuple(grammar[rule] for rule in used))
-
-

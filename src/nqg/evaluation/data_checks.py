@@ -127,7 +127,7 @@ def singletons(raw: Sequence[Example], text: Preprocessor) -> dict[str, dict[str
 
 
 def expected_derivability(
-    raw: Sequence[Example], text: Preprocessor, count: int = 4, seed: int = 0
+    raw: Sequence[Example], text: Preprocessor, count: int = 4
 ) -> Iterator[float]:
     """Fold by fold, the share of held-out examples that a grammar of the others derives."""
     # With slots, grammars are induced from delexicalized examples.
@@ -140,7 +140,7 @@ def expected_derivability(
         if training_text.has_slots
         else InductionSettings()
     )
-    for split in folds(examples, HeldOut.RANDOM, count, seed=seed):
+    for split in folds(examples, HeldOut.RANDOM, count):
         fold = split.parts(examples)
         grammar = induce(fold.train, settings, seeds)
         yield 1 - len(underivable(grammar, fold.test)) / len(fold.test)

@@ -143,17 +143,20 @@ class Finding:
 
     def to_dict(self) -> dict[str, Any]:
         # Only examples that were read with an id get one back.
-        values = {} if self.example.id is None else {"id": self.example.id}
+        example = self.example
+        values = {} if example.id is None else {"id": example.id}
+        traits = [cause.name.lower() for cause in self.causes]
+        gaps = self.gaps
         return values | {
-            "source": self.example.source,
-            "reference": self.example.target,
+            "source": example.source,
+            "reference": example.target,
             "prediction": self.answer.target,
             "by": self.answer.system,
-            "cause": self.cause.name.lower(),
-            "traits": [cause.name.lower() for cause in self.causes],
+            "cause": traits[0],
+            "traits": traits,
             "detail": self.detail,
-            "unknown": list(self.gaps.unknown_tokens) if self.gaps else [],
-            "pattern": self.gaps.pattern if self.gaps else None,
+            "unknown": list(gaps.unknown_tokens) if gaps else [],
+            "pattern": gaps.pattern if gaps else None,
             "first_wrong": self.difference and asdict(self.difference),
         }
 

@@ -255,14 +255,12 @@ def expected_calibration_error(bins: Sequence[ReliabilityBin]) -> float:
     return total / answers if answers else 0.0
 
 
-def gain(
-    verdicts: Sequence[bool | None], others: Sequence[bool | None], *, seed: int = 0
-) -> Interval:
+def gain(verdicts: Sequence[bool | None], others: Sequence[bool | None]) -> Interval:
     """How far the accuracy of a system is above that of another one on the same examples."""
     differences = []
     for one, another in zip(verdicts, others):
         differences.append(float(bool(one)) - float(bool(another)))
-    return bootstrap_interval(differences, seed=seed)
+    return bootstrap_interval(differences)
 
 
 @dataclass(frozen=True)

@@ -91,17 +91,11 @@ def typed_charts(
 
 
 def goal_charts(
-    grammar: ChartGrammar,
-    sources: Hypergraph,
-    targets: Sequence[Tokens],
-    *,
-    limit: int | None = None,
+    grammar: ChartGrammar, sources: Hypergraph, targets: Sequence[Tokens]
 ) -> Hypergraph:
     """Of the pruned charts of sources, the derivations that yield the targets."""
     encoded = grammar.with_meanings(sources, targets)
-    return encoded_goals(
-        encoded.arrays, sources, encoded.encode(targets), targets, limit=limit
-    )
+    return encoded_goals(encoded.arrays, sources, encoded.encode(targets), targets)
 
 
 def encoded_charts(

@@ -88,6 +88,11 @@ def is_token(text: str) -> bool:
     return text.split() == [text]
 
 
+def argument_indices(symbols: Iterable[Symbol]) -> list[int]:
+    """The index of each occurrence of a non-terminal among symbols, in their order."""
+    return [symbol.index for symbol in symbols if isinstance(symbol, NonTerminal)]
+
+
 def check_terminals(symbols: Iterable[Symbol]) -> None:
     """Refuse terminals that could not be told apart in a sentence."""
     for symbol in symbols:
@@ -123,9 +128,7 @@ class Rule:
         if not self.target:
             raise FormatError("the target of the rule is empty")
         # The source has NT_1, NT_2, … once each and in order, and something beside a lone one.
-        indices = [
-            symbol.index for symbol in self.source if isinstance(symbol, NonTerminal)
-        ]
+        indices = argument_indices(self.source)
         if len(self.source) == len(indices) == 1:
             raise FormatError(
                 "the source is a lone non-terminal; expected at least one more symbol"
@@ -135,9 +138,7 @@ class Rule:
                 f"the source has {_listed(indices)}; expected NT_1, NT_2, … once each and in order"
             )
         # The target has the same non-terminals, each at least once.
-        used = sorted(
-            {symbol.index for symbol in self.target if isinstance(symbol, NonTerminal)}
-        )
+        used = sorted(set(argument_indices(self.target)))
         if used != indices:
             both = f"the source has {_listed(indices)} but the target {_listed(used)}"
             raise FormatError(f"{both}; expected the same")

@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, combinations
+from itertools import accumulate, chain, combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -286,8 +286,11 @@ def all_splits(
         # The source of either factor depends on the span alone, and its target on the substring,
         # since the leaves are numbered in the same order in all of these splits.
         substrings = list(by_substring)
-        pairs = (SpanPair(source, target, *span, *substrings[0]) for span in spans)
-        by_span = [split for split in map(SpanPair.split, pairs) if split is not None]
+        by_span: list[Split] = []
+        for span in spans:
+            split = SpanPair(source, target, *span, *substrings[0]).split()
+            if split is not None:
+                by_span.append(split)
         bits, buckets = [], []
         for factor in (OUTER, INNER):
             sources = [split[factor].source for split in by_span]
@@ -428,16 +431,14 @@ class SplitPool:
         threshold.
         """
         # Most tables have few entries, so NumPy looks at all of them together.
-        tables = [
-            table for rule_tables in self._tables.values() for table in rule_tables
-        ]
+        tables = list(chain.from_iterable(self._tables.values()))
         if not tables:
             self._next = -math.inf
             return
-        offsets = offsets_from_lengths([table.bits.size for table in tables])
+        bits = [table.bits.ravel() for table in tables]
+        offsets = offsets_from_lengths(list(map(len, bits)))
         buckets = np.concatenate([table.buckets.ravel() for table in tables])
-        bits = np.concatenate([table.bits.ravel() for table in tables])
-        bounds = self._saved[buckets] - bits
+        bounds = self._saved[buckets] - np.concatenate(bits)
         was_released = self._is_released[buckets]
         is_reached = (bounds >= self.threshold - ROUNDING) & ~was_released
         self._next = float(bounds[~(is_reached | was_released)].max(initial=-math.inf))

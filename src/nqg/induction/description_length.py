@@ -55,12 +55,16 @@ def rule_of_leaves(source: Sequence[int], target: Sequence[int]) -> LabelRule | 
     >>> rule_of_leaves((LEAF - 2, 7), (5, LEAF - 2, LEAF - 2))
     LabelRule(source=(-1, 7), target=(5, -1, -1))
     """
-    leaves = [label for label in source if label <= LEAF]
-    if set(leaves) != {label for label in target if label <= LEAF}:
+    leaves = _leaves(source)
+    if set(leaves) != set(_leaves(target)):
         return None
-    index = {leaf: -number for number, leaf in enumerate(leaves, start=1)}
+    numbers = dict(zip(leaves, count(-1, -1)))
     labels = tuple(NT if label <= LEAF else label for label in source)
-    return LabelRule(labels, tuple(index.get(label, label) for label in target))
+    return LabelRule(labels, tuple(numbers.get(label, label) for label in target))
+
+
+def _leaves(labels: Iterable[int]) -> list[int]:
+    return [label for label in labels if label <= LEAF]
 
 
 @dataclass(frozen=True)

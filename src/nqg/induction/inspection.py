@@ -127,15 +127,17 @@ def coverage(grammar: Grammar, examples: Sequence[Example]) -> Coverage:
         exact = derivation_counts(charts(instantiate_slots(grammar, ends), ends))
         median = Ambiguity(middle.source, exact[0])
         largest = Ambiguity(examples[order[-1]].source, exact[1])
+    nats = (log_full[distinct] - log_goal[distinct]).sum()
     rule_uses = map(RuleUse, grammar, uses.tolist())
+    most_used = sorted(rule_uses, key=lambda use: (-use.examples, str(use.rule)))
     return Coverage(
         examples=len(examples),
         with_derivation=len(order),
         with_target=int(np.count_nonzero(np.isfinite(log_goal))),
-        data_bits=float((log_full[distinct] - log_goal[distinct]).sum() / np.log(2)),
+        data_bits=float(nats / np.log(2)),
         median=median,
         largest=largest,
-        uses=tuple(sorted(rule_uses, key=lambda use: (-use.examples, str(use.rule)))),
+        uses=tuple(most_used),
     )
 
 
@@ -159,10 +161,11 @@ class GrammarReport:
 
     def to_dict(self) -> dict[str, Any]:
         by_arity = rules_by_arity(self.grammar)
+        longest = longest_rules(self.grammar, self.top)
         facts: dict[str, Any] = {
             "rules": len(self.grammar),
             "rules_by_arity": {str(arity): count for arity, count in by_arity.items()},
-            "longest_rules": list(map(str, longest_rules(self.grammar, self.top))),
+            "longest_rules": list(map(str, longest)),
             "terminal_bits": self.settings.terminal_bits,
             "non_terminal_bits": self.settings.non_terminal_bits,
             "grammar_bits": grammar_bits(self.grammar, self.settings),

@@ -37,7 +37,7 @@ from nqg.induction.probabilities import fitted_data_bits
 from nqg.induction.settings import InductionSettings
 
 # How many candidates are encoded together: at least AHEAD, or one for AHEAD_SHARE rules. They trade
-# the time of building tries for that of larger ones (not measured).
+# the time of building tries for that of larger ones.
 AHEAD, AHEAD_SHARE = 8, 16
 # So many examples, the shortest ones, become rules again when a rule is removed on trial. It bounds
 # the time of a trial (not measured).
@@ -530,9 +530,9 @@ class Search:
                 examples = np.union1d(examples, self._touched(also))
             after = self._data_bits(examples, added, [*removed, *also])
             saved_with = float(self.data_bits[examples].sum() - after.sum())
-            if saved_with + sum(self.rules[rule] for rule in also) >= saved:
+            if saved_with + self._rule_bits(also) >= saved:
                 removed, saved = [*removed, *also], saved_with
-        bits = sum(self.rules[rule] for rule in removed)
+        bits = self._rule_bits(removed)
         bits -= sum(label_bits(rule, self.settings) for rule in added)
         move = Move(phase, added, tuple(sorted(removed)), bits, saved)
         self.apply(move)
@@ -589,7 +589,10 @@ class Search:
                 np.isfinite(self._data_bits(self._touched([rule]), (), [*spared, rule]))
             ):
                 spared.append(rule)
-        return sum(self.rules[rule] for rule in spared)
+        return self._rule_bits(spared)
+
+    def _rule_bits(self, rules: Iterable[LabelRule]) -> float:
+        return sum(self.rules[rule] for rule in rules)
 
     def _returning_moves(self) -> Iterator[Move]:
         """Remove one rule after the other where that leads to a shorter description.

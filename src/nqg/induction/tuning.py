@@ -24,7 +24,8 @@ from nqg.induction.induce import Induction
 from nqg.induction.settings import InductionSettings
 from nqg.types.target_grammar import TargetGrammar
 
-# So many distinct examples, drawn at random, are searched in a trial (not measured).
+# So many distinct examples, drawn at random, are searched in a trial. More take longer and are more
+# like the whole data; not measured.
 TRIAL_EXAMPLES = 1000
 # They are drawn from so many, which bounds the time for larger files.
 MOST_READ = 50_000

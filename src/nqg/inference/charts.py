@@ -101,14 +101,14 @@ def pruned(full: Hypergraph, sentences: Sequence[int]) -> Hypergraph:
         is_new &= ~is_used
     # 2. The nodes that are left get new numbers.
     numbers = offsets_from_lengths(is_used)
+    hyperedges = np.diff(full.first_hyperedge)[is_used]
     children = full.children[is_used[owners]]
+    renumbered = np.where(children == NO_CHILD, NO_CHILD, numbers[children])
     return Hypergraph(
         first_node=numbers[full.first_node],
         starts=full.starts[is_used],
         ends=full.ends[is_used],
-        first_hyperedge=offsets_from_lengths(np.diff(full.first_hyperedge)[is_used]),
+        first_hyperedge=offsets_from_lengths(hyperedges),
         rules=full.rules[is_used[owners]],
-        children=np.where(children == NO_CHILD, NO_CHILD, numbers[children]).astype(
-            np.int32
-        ),
+        children=renumbered.astype(np.int32),
     )

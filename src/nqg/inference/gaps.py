@@ -15,7 +15,13 @@ import numpy as np
 from nqg.answers import Answer
 from nqg.grammar.derivation import Derivation, Tokens
 from nqg.grammar.encoding import NO_TYPE
-from nqg.grammar.grammar import Grammar, NonTerminal, Symbol, format_symbol
+from nqg.grammar.grammar import (
+    Grammar,
+    NonTerminal,
+    Symbol,
+    argument_indices,
+    format_symbol,
+)
 from nqg.grammar.hypergraph import Span
 from nqg.grammar.semirings import k_best_derivations
 from nqg.inference.charts import BatchCharts
@@ -23,7 +29,8 @@ from nqg.slots.instantiate import unknown_places
 from nqg.types.target_grammar import format_symbols
 from nqg.types.tree_automaton import Fragment, Typing
 
-# Derivations among which the one with the fewest misfits is looked for. Not measured.
+# Derivations among which the one with the fewest misfits is looked for. They
+# trade time for a message that names fewer misfits; no answer depends on them.
 MISFIT_CANDIDATES = 32
 SHOWN_TYPES = 3  # types that are named at once
 
@@ -212,21 +219,20 @@ def _misfits(
             continue
         # Which arguments are of a type that no signature of the rule has in their place?
         wanted: dict[int, set[Fragment]] = defaultdict(set)
-        indices = [
-            symbol.index for symbol in rule.target if isinstance(symbol, NonTerminal)
-        ]
+        indices = argument_indices(rule.target)
         for signature in typing.signatures[number]:
             for index, fragment in zip(indices, signature.arguments):
                 wanted[index].add(fragment)
-        spans = [hyperedges[child].span for child in below]
-        for index, (span, kind) in enumerate(zip(spans, children), start=1):
-            if not wanted[index] & typing.types[kind]:
+        before = len(misfits)
+        for index, child in enumerate(below, start=1):
+            if not wanted[index] & typing.types[types[child]]:
                 texts = map(format_symbols, wanted[index])
                 in_order = sorted(
                     texts, key=lambda text: (not text.startswith("<"), text)
                 )
-                misfits.append(Misfit(span, tuple(in_order)))
-        if not any(misfit.span in spans for misfit in misfits):
+                misfits.append(Misfit(hyperedges[child].span, tuple(in_order)))
+        # Each argument alone would fit, but not all of them together.
+        if len(misfits) == before:
             misfits.append(Misfit(hyperedges[at].span, ()))
     if not misfits and grammar.target_grammar is not None:
         misfits.append(

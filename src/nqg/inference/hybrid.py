@@ -16,7 +16,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
-from nqg.answers import BOTH, GRAMMAR, SEQ2SEQ, Answer, Reading, System, checked_sentences
+from nqg.answers import (
+    BOTH,
+    GRAMMAR,
+    SEQ2SEQ,
+    Answer,
+    Reading,
+    System,
+    checked_sentences,
+)
 from nqg.errors import NqgError
 from nqg.files import write_text
 from nqg.grammar.grammar import Grammar
@@ -152,7 +160,9 @@ class Hybrid:
             table: dict[str, float] = {}
             for proposal in proposed:
                 if proposal.target is not None and proposal.target not in table:
-                    table[proposal.target] = math.log(max(proposal.probability or 0.0, 1e-300))
+                    table[proposal.target] = math.log(
+                        max(proposal.probability or 0.0, 1e-300)
+                    )
             tables.append(table)
             for target in legal_readings(answer):
                 if target not in table:
@@ -175,13 +185,13 @@ class Hybrid:
         shown = grammar.readings[: parser.options.readings]
         grammar = replace(grammar, confidence=None, readings=shown)
         if not candidates:
-            return replace(grammar, parts=(grammar, Answer(grammar.source, system=SEQ2SEQ)))
+            return replace(
+                grammar, parts=(grammar, Answer(grammar.source, system=SEQ2SEQ))
+            )
         by_model = max(
             candidates, key=lambda each: each.evidence.log_probability or -math.inf
         )
-        seq2seq = Answer(
-            grammar.source, by_model.target, by_model.probability, SEQ2SEQ
-        )
+        seq2seq = Answer(grammar.source, by_model.target, by_model.probability, SEQ2SEQ)
         best = max(candidates, key=lambda each: calibrator.weights.logit(each.evidence))
         system = GRAMMAR
         if best is by_model:
@@ -403,9 +413,7 @@ def joined_candidates(
     candidates = []
     for target, log_probability in log_probabilities.items():
         reading = readings.get(target)
-        evidence = Evidence(
-            None, bool(readings), unknown=len(grammar.unknown_words)
-        )
+        evidence = Evidence(None, bool(readings), unknown=len(grammar.unknown_words))
         if reading and reading.evidence:
             evidence = replace(reading.evidence, corrected=len(grammar.corrections))
         evidence = replace(evidence, log_probability=log_probability)

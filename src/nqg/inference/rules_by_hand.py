@@ -18,6 +18,7 @@ from nqg.grammar.grammar import (
     Grammar,
     NonTerminal,
     Rule,
+    argument_indices,
     check_arity,
     format_symbol,
     read_symbol,
@@ -183,9 +184,7 @@ def _underivable(
     rule: Rule, signatures: Collection[Signature], fragments: Collection[Fragment]
 ) -> str:
     """What a non-terminal of a rule has to be, and no rule derives."""
-    indices = [
-        symbol.index for symbol in rule.target if isinstance(symbol, NonTerminal)
-    ]
+    indices = argument_indices(rule.target)
     for at, index in enumerate(indices):
         wanted = {signature.arguments[at] for signature in signatures}
         if wanted.isdisjoint(fragments):

@@ -60,7 +60,8 @@ from nqg.types.target_grammar import TargetGrammar
 
 Record = Mapping[str, Any]  # one line of `training.jsonl`
 # Sentences of the training data that a model keeps for people who want to try it: how many, of how
-# many they are chosen, and of how many characters. Not measured.
+# many they are chosen, and of how many characters. They bound the size of a model's index, and no
+# answer depends on them.
 KEPT_SENTENCES = 32
 CONSIDERED_SENTENCES = 4096
 LONGEST_KEPT_SENTENCE = 200

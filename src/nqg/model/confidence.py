@@ -116,6 +116,7 @@ class RulePairs:
         learned = {pair for pair in pairs if max(pair.parent, pair.child) < trained}
         return sum(not self.count(pair) for pair in learned)
 
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """What the confidence in a program is computed from.
@@ -227,9 +228,7 @@ class Weights:
         return 1 / (1 + math.exp(-logit)) if logit > -700 else 0.0
 
     @classmethod
-    def fit(
-        cls, sentences: Sequence[HeldOutSentence], *, has_seq2seq: bool
-    ) -> Weights:
+    def fit(cls, sentences: Sequence[HeldOutSentence], *, has_seq2seq: bool) -> Weights:
         """The most probable weights, given those of other datasets and the trials of this one.
 
         However many sentences out of scope there are, they count as `OUT_OF_SCOPE_SHARE` of the others.
@@ -479,7 +478,9 @@ class Expectation:
         answered = self.answered / max(self.sentences, 1)
         right = self.right / max(self.answered, 1)
         sentences = f"{self.sentences:,} held-out sentences"
-        return f"{answered:.0%} answered, {right:.0%} of them rightly ({sentences})".replace("%", " %")
+        return f"{answered:.0%} answered, {right:.0%} of them rightly ({sentences})".replace(
+            "%", " %"
+        )
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,8 @@ from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import Hypergraph, concatenate
 from nqg.slots.instantiate import instantiate_slots
 
-# Pairs that a thread works on at once: milliseconds of work, so that progress moves. Not measured.
+# Pairs that a thread works on at once: milliseconds of work, so that progress moves.
+# It changes no result.
 CHUNK_SIZE = 512
 
 

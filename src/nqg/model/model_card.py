@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,7 +39,7 @@ chooses among them. Every answer comes with the rules that produced it and with 
 
 ## Training
 
-- Data: {data}{training}
+- Data: {training}
 
 ## Scores
 
@@ -67,6 +68,14 @@ checks them, and prints a digest that stands for all of them.
 
 Written by {versions}.
 """
+NO_CONFIDENCE = "It has no confidence, which is learned with `nqg train`, unless `confidence.folds` is 0."
+PLAIN_TEXT = (
+    "Sentences are split at white space; they should be written as those of the training data are "
+    "(case, punctuation)."
+)
+FITTED_TEXT = (
+    f"Sentences are read as `{TEXT}` says; it was fitted to those of the training data."
+)
 
 
 def model_card(model: SavedModel, versions: Mapping[str, str]) -> str:
@@ -74,57 +83,61 @@ def model_card(model: SavedModel, versions: Mapping[str, str]) -> str:
 
     Whatever comes from a user stands in it as code, so that nothing is taken for markup.
     """
-    settings, provenance, folder = (
-        model.settings,
-        model.provenance,
-        Path(model.settings.encoder),
-    )
-    # A path on somebody's machine says nothing to others: its last part is shown.
-    encoder = f"{_as_code(folder.name if folder.is_absolute() else settings.encoder)}, fine-tuned"
+    # The encoder. Of a path on somebody's machine, which says nothing to others, the last part.
+    settings = model.settings
+    folder = Path(settings.encoder)
     if settings.encoder == EMBEDDED:
         size = f"layers: {settings.embedded.layers}, width: {settings.embedded.hidden_size}"
         encoder = f"a small BERT ({size}), trained from scratch with this model"
-    training = [
-        f"- {_as_code(name)}: {_as_code(value)}"
-        for name, value in provenance.training.items()
-    ]
+    else:
+        name = folder.name if folder.is_absolute() else settings.encoder
+        encoder = f"{_as_code(name)}, fine-tuned"
+
+    # The data, the training and its scores.
+    provenance = model.provenance
+    training = ["not recorded"]
+    if provenance.data is not None:
+        training = [_described(provenance.data)]
+    for name, value in provenance.training.items():
+        training.append(f"- {_as_code(name)}: {_as_code(value)}")
     if provenance.records:
+        steps = f"{len(provenance.records):,} steps"
         training.append(
-            f"- What was noted after each of {len(provenance.records):,} steps is in `training.jsonl`"
+            f"- What was noted after each of {steps} is in `training.jsonl`"
         )
     measured = []
-    for each in provenance.measurements:
+    for measurement in provenance.measurements:
         scores = ", ".join(
-            f"{_as_code(name)} {_as_code(value)}" for name, value in each.scores.items()
+            f"{_as_code(name)} {_as_code(value)}"
+            for name, value in measurement.scores.items()
         )
-        measured.append(f"- {scores}, on {_described(each.data)}")
-    confidence = "It has no confidence, which is learned with `nqg train`, unless `confidence.folds` is 0."
-    if (fitted := model.calibrator) is not None:
-        answers = f"{fitted.trials:,} answers to held-out training examples, {fitted.right:,} of them right"
+        measured.append(f"- {scores}, on {_described(measurement.data)}")
+
+    # What is special about the answers of this model.
+    legal = "all"
+    if model.target_grammar is not None:
+        legal = "`target.grammar`; other programs are not answers"
+    confidence = NO_CONFIDENCE
+    calibrator = model.calibrator
+    if calibrator is not None:
+        answers = f"{calibrator.trials:,} answers to held-out training examples, {calibrator.right:,} of them right"
         confidence = f"A confidence is the chance of being right, learned from {answers}; it holds for similar data."
-    shortest = sorted(
-        map(str, model.trained_rules), key=lambda rule: (len(rule), rule)
-    )[:SHOWN_RULES]
+    rules = sorted(map(str, model.trained_rules), key=lambda rule: (len(rule), rule))
+    shortest = "\n".join(rules[:SHOWN_RULES])
+    weights = sum(weight.numel() for weight in model.scorer.parameters())
+    written_by = ", ".join(f"{name} {version}" for name, version in versions.items())
     return CARD_TEXT.format(
-        rules=f"{len(model.trained_rules):,}",
-        legal="all"
-        if model.target_grammar is None
-        else "`target.grammar`; other programs are not answers",
+        rules=f"{len(rules):,}",
+        legal=legal,
         encoder=encoder,
         max_length=f"{model.max_length:,}",
-        parameters=f"{sum(weight.numel() for weight in model.scorer.parameters()):,}",
-        shown="\n".join(f"    {rule}" for rule in shortest),
-        data="not recorded" if provenance.data is None else _described(provenance.data),
-        training="".join(f"\n{line}" for line in training),
+        parameters=f"{weights:,}",
+        shown=textwrap.indent(shortest, "    "),
+        training="\n".join(training),
         scores="\n".join(measured) or "None were measured when the model was saved.",
         confidence=confidence,
-        text=(
-            "Sentences are split at white space; they should be written as those of the training data are "
-            "(case, punctuation)."
-            if model.text.is_plain
-            else f"Sentences are read as `{TEXT}` says; it was fitted to those of the training data."
-        ),
-        versions=", ".join(f"{name} {version}" for name, version in versions.items()),
+        text=PLAIN_TEXT if model.text.is_plain else FITTED_TEXT,
+        versions=written_by,
     )
 
 

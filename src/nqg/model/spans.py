@@ -22,11 +22,9 @@ from nqg.model.forests import Forests
 def to_device(tables: Sequence[Int64Array], device: torch.device | str) -> list[Tensor]:
     """Tables as tensors; a GPU gets all of them in one transfer, because starting one is slow."""
     if torch.device(device).type == "cpu":
-        return [torch.from_numpy(table) for table in tables]
-    flat = torch.from_numpy(
-        np.concatenate([table.ravel() for table in tables])
-    ).pin_memory()
-    moved = flat.to(device, non_blocking=True)
+        return list(map(torch.from_numpy, tables))
+    flat = torch.from_numpy(np.concatenate([table.ravel() for table in tables]))
+    moved = flat.pin_memory().to(device, non_blocking=True)
     columns = torch.split(moved, [table.size for table in tables])
     return [column.view(table.shape) for column, table in zip(columns, tables)]
 

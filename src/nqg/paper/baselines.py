@@ -179,6 +179,7 @@ class TwoStreams(nn.Module):
         use_cache: bool = False,
     ) -> TwoStreamOutput:
         """The logits of as many tokens as `decoder_input_ids` has, whatever they are."""
+        # The decoder reads nothing of what it writes: only attention moves.
         sources, penalty = self.encode(input_ids, attention_mask)
         state, context, attentions = sources.state, sources.syntax[:, 0], []
         for _ in range(decoder_input_ids.shape[1]):
@@ -191,12 +192,15 @@ class TwoStreams(nn.Module):
         """The sources in both streams, and what their embeddings cost."""
         settings, lengths = self.config.streams, mask.sum(1)
         semantic, syntactic = self.semantic(words), self.syntactic(words)
+        # Padding costs nothing.
         squares = (semantic.square().sum(-1) + syntactic.square().sum(-1)) * mask
         if self.training:
             semantic, syntactic = self.disturbed(semantic), self.disturbed(syntactic)
+        # Two directions of one layer, with padding behind the words in both.
         ahead, _ = self.forwards(syntactic)
         behind, _ = self.backwards(reverse_padded(syntactic, lengths))
         syntax = torch.cat([ahead, reverse_padded(behind, lengths)], -1)
+        # The decoder begins with what both directions end with.
         is_last = one_hot(lengths - 1, words.shape[1]).to(syntax.dtype)  # (B, S)
         ends = is_last.unsqueeze(1) @ torch.cat([ahead, behind], -1)  # (B, 1, 2 units)
         hidden, cell = self.start(ends.squeeze(1)).tanh().chunk(2, -1)
@@ -234,6 +238,7 @@ class TwoStreams(nn.Module):
         """The likeliest tokens, after the one that begins every target, until all rows have ended."""
         sources, _ = self.encode(input_ids, attention_mask)
         state, context = sources.state, sources.syntax[:, 0]
+        # Rows that have ended are filled with padding.
         written = input_ids.new_full((len(input_ids), 1), PADDING)
         has_ended = torch.zeros_like(written[:, 0], dtype=torch.bool)
         for _ in range(int(generation_config.max_new_tokens or 0)):
@@ -267,9 +272,8 @@ class TwoStreams(nn.Module):
             TwoStreamConfig, read_json(place), "the model", place, complete=True
         )
         shapes = weight_shapes(folder / WEIGHTS)
-        with torch.device(
-            "meta"
-        ):  # so that a config cannot ask for memory that no weights fill
+        # On no device, so that a config cannot ask for memory that no weights fill.
+        with torch.device("meta"):
             check_shapes(cls(config), shapes, folder / WEIGHTS)
         model = cls(config)
         model.load_state_dict(load_file(folder / WEIGHTS))

@@ -86,6 +86,7 @@ def list_datasets(options: ListOptions) -> None:
     """
     store = file_store(options.mirror)
     if output.as_json:
+        # For programs, every missing file with its address.
         lines = []
         for entry in CATALOGUE.values():
             files = [
@@ -99,6 +100,7 @@ def list_datasets(options: ListOptions) -> None:
         "name", "examples", "splits", "licence", "ready", box=None, pad_edge=False
     )
     table.columns[1].justify = "right"
+    # A split may need more files than the examples do.
     is_complete = True
     for name, entry in CATALOGUE.items():
         missing = entry.missing(store)
@@ -137,8 +139,7 @@ def prepare(options: PrepareOptions) -> None:
         dataset, beside = entry.load(store), entry.files_beside(store)
         parts: dict[str, Sequence[Example]] = {name: dataset.examples}
         if split:
-            chosen = dataset.parts(split)
-            named = {"train": chosen.train, "dev": chosen.dev, "test": chosen.test}
+            named = dataset.parts(split)._asdict()
             parts = {part: examples for part, examples in named.items() if examples}
     folder = options.folder or Path(f"{name}-{split}" if split else ".")
     make_folder(folder)

@@ -106,6 +106,7 @@ class Entry:
             raise FormatError(
                 f"expected {self.size} examples of {self.name}, found {len(examples)} in {places}"
             )
+        # Splits are made when they are asked for, because some need more files.
         makers = {
             name: partial(self.make_split, name, examples, store)
             for name in self.splits
@@ -138,10 +139,8 @@ _CORPUS = RemoteFile(
     "geoquery/corpus.xml",
     "http://www.cs.utexas.edu/~ml/wasp/geo-funql/corpus.xml",
     919_140,
-    marks=(
-        b"<example id=",
-        880,
-    ),  # no checksum: the bytes at the public address may differ
+    # No checksum, because the bytes at the public address may differ.
+    marks=(b"<example id=", 880),
 )
 _GEOBASE = RemoteFile(
     "geoquery/geobase",
@@ -308,15 +307,14 @@ class SnipsUtterance:
     data: tuple[SnipsChunk, ...]
 
     def example(self, intent: str, example_id: str) -> Example:
+        # The sentence is all chunks, the program only those with an entity.
         sentence = "".join(chunk.text for chunk in self.data)
         slots = []
         for chunk in self.data:
             if chunk.entity:
-                value = (
-                    " ".join(chunk.text.split())
-                    .replace("\\", "\\\\")
-                    .replace('"', '\\"')
-                )
+                # Backslashes first, or those before quotation marks would be doubled.
+                value = " ".join(chunk.text.split()).replace("\\", "\\\\")
+                value = value.replace('"', '\\"')
                 slots.append(f'{chunk.entity}="{value}"')
         name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", intent).lower()
         return Example(

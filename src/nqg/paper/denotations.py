@@ -29,8 +29,6 @@ from nqg.paper.funql import (
 )
 from nqg.paper.geobase import Geography, Things
 
-K = EntityKind
-
 
 class NotExecutable(NqgError):
     """A program that means nothing; the message says which part of it and why."""
@@ -62,22 +60,21 @@ class Operation(NamedTuple):
 
 
 # The kinds of things that a relation or a measure is about; things of other kinds have none.
-KINDS: dict[str, tuple[EntityKind, ...]] = {
-    **dict.fromkeys(
-        ("loc_2", "traverse_2", "population_1", "density_1"),
-        (K.STATE, K.CITY, K.COUNTRY),
-    ),
-    **dict.fromkeys(
-        ("next_to_1", "capital_1", "high_point_1", "low_point_1"), (K.STATE,)
-    ),
-    **dict.fromkeys(("high_point_2", "low_point_2", "elevation_1"), (K.PLACE,)),
-    **dict.fromkeys(("traverse_1", "len"), (K.RIVER,)),
-    "capital_2": (K.CITY,),
-    "next_to_2": (K.STATE, K.RIVER),
-    "loc_1": (K.STATE, K.CITY, K.RIVER, K.PLACE),
-    "area_1": (K.STATE, K.CITY, K.COUNTRY, K.PLACE),
-    "size": (K.STATE, K.CITY, K.COUNTRY, K.RIVER, K.PLACE),
+_KINDS_OF_PREDICATES = {
+    "loc_2 traverse_2 population_1 density_1": "stateid cityid countryid",
+    "next_to_1 capital_1 high_point_1 low_point_1": "stateid",
+    "high_point_2 low_point_2 elevation_1": "placeid",
+    "traverse_1 len": "riverid",
+    "capital_2": "cityid",
+    "next_to_2": "stateid riverid",
+    "loc_1": "stateid cityid riverid placeid",
+    "area_1": "stateid cityid countryid placeid",
+    "size": "stateid cityid countryid riverid placeid",
 }
+KINDS: dict[str, tuple[EntityKind, ...]] = {}
+for _predicates, _kinds in _KINDS_OF_PREDICATES.items():
+    for _predicate in _predicates.split():
+        KINDS[_predicate] = tuple(map(EntityKind, _kinds.split()))
 
 
 def related(geography: Geography, things: Things, *, relation: str) -> Things:
@@ -128,6 +125,7 @@ def by_count(
     Members that it leads to from none do not compete: `fewest` is never a state without cities.
     """
     _check_kinds(relation, things)
+    # How many of the things lead to each member.
     counts: Counter[Entity] = Counter()
     for thing in things:
         counts.update(geography.relations[relation].get(thing, NO_THINGS))
@@ -256,10 +254,12 @@ def _argument(
         RELATION: geography.relations,
         MEASURE: geography.measures,
     }
+    # Names are not evaluated, only looked up.
     if kind in names:
         if not isinstance(argument, Name):
             raise NotExecutable(f"'{predicate}' takes {kind}, found {_shown(argument)}")
         return _known(argument.name, kind.removeprefix(NAMED), names[kind])
+    # All other arguments are values, and must be of the right sort.
     value = value_of(argument, geography)
     found = NUMBER if isinstance(value, list) else THINGS
     if kind not in (found, VALUE):
@@ -277,11 +277,9 @@ def _known(name: str, kind: str, known: Collection[str]) -> str:
 
 def _shown(term: Term) -> str:
     text = spaced_text(term)
-    return (
-        f"'{text}'"
-        if len(text) <= SHOWN_CHARACTERS
-        else f"'{text[:SHOWN_CHARACTERS]}…'"
-    )
+    if len(text) > SHOWN_CHARACTERS:
+        text = f"{text[:SHOWN_CHARACTERS]}…"
+    return f"'{text}'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,9 +330,7 @@ def bound(term: Term, entities: Sequence[Entity]) -> Term:
     """A program with the entities that its placeholders stand for."""
     match term:
         case Call(name, arguments):
-            return Call(
-                name, tuple(bound(argument, entities) for argument in arguments)
-            )
+            return Call(name, tuple(bound(each, entities) for each in arguments))
         case Placeholder(index) if index < len(entities):
             return entities[index]
         case Placeholder():
@@ -353,9 +349,10 @@ def denotation_matches(
 
     The same program always matches, so that denotation accuracy is never below exact match.
     """
+    # Programs that cannot be executed may be equal all the same.
     if exact_match(prediction, gold):
         return True
-    found = target_denotation(prediction, entities, geography)
-    return found.failure is None and found == target_denotation(
-        gold, entities, geography
-    )
+    predicted = target_denotation(prediction, entities, geography)
+    if predicted.failure is not None:
+        return False
+    return predicted == target_denotation(gold, entities, geography)

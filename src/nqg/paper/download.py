@@ -70,7 +70,8 @@ def file_store(
     """The mirror that is named by argument or by NQG_DATA_MIRROR; without either, the cache of this
     machine.
     """
-    if mirror := mirror or os.environ.get(MIRROR_VARIABLE):
+    mirror = mirror or os.environ.get(MIRROR_VARIABLE)
+    if mirror:
         return Mirror(Path(mirror))
     return Cache(cache_folder(), progress)
 
@@ -122,6 +123,7 @@ class Cache:
             f"Put it at {path}, or name a folder that holds {file.path} "
             f"with --mirror or {MIRROR_VARIABLE}"
         )
+        # What a program cannot fetch, a person has to.
         if file.by_hand:
             reason = (
                 f"{file.path} cannot be downloaded by a program: "
@@ -135,6 +137,7 @@ class Cache:
             raise DataUnavailable(
                 f"{reason}; choose another with {CACHE_VARIABLE}"
             ) from error
+        # A member of an archive is taken out of it; the archive is kept as well.
         if file.archive:
             _extract(self.path_of(file.archive), file.name, path)
             return path
@@ -146,13 +149,11 @@ class Cache:
                 "(its contents do not check)"
             )
             raise DataUnavailable(f"{reason}. {advice}") from error
-        except (
-            ftplib.all_errors
-        ) as error:  # with OSError among them, and so the errors of requests
+        # OSError is among them, and so are the errors of requests.
+        except ftplib.all_errors as error:
             reason = f"{file.path} could not be downloaded from {file.address}"
-            raise DataUnavailable(
-                f"{reason} ({str(error).partition(' (Caused by')[0]}). {advice}"
-            ) from error
+            cause = str(error).partition(" (Caused by")[0]
+            raise DataUnavailable(f"{reason} ({cause}). {advice}") from error
         return path
 
     def _download(self, file: RemoteFile, path: Path) -> None:
@@ -161,10 +162,9 @@ class Cache:
         except ImportError as error:
             raise MissingExtra("downloading a dataset", "paper") from error
         pooch.get_logger().setLevel("WARNING")
+        # Without a checksum, pooch would trust the damaged file.
         if file.sha256 is None:
-            path.unlink(
-                missing_ok=True
-            )  # without a checksum, pooch would trust the damaged file
+            path.unlink(missing_ok=True)
         files = pooch.create(
             self.folder,
             "",
@@ -174,6 +174,7 @@ class Cache:
         )
         downloader: Any = pooch.FTPDownloader()
         if not file.address.startswith("ftp:"):
+            # Pooch shows no progress of FTP.
             bar = DownloadProgress(f"downloading {file.name}", self.progress)
             downloader = pooch.HTTPDownloader(bar, CHUNK_SIZE)
         files.fetch(file.path, downloader=downloader)
@@ -205,9 +206,8 @@ class DownloadProgress:
 def _extract(archive: Path, name: str, path: Path) -> None:
     """Write the one member called `name` to `path`: no path inside the archive is ever used."""
     try:
-        with tarfile.open(
-            archive, "r:gz"
-        ) as tar:  # an .xz of a few bytes may ask for gigabytes
+        # Not any compression: an .xz of a few bytes may ask for gigabytes.
+        with tarfile.open(archive, "r:gz") as tar:
             members = [
                 member
                 for member in tar
@@ -224,7 +224,7 @@ def _extract(archive: Path, name: str, path: Path) -> None:
                     archive,
                 )
             content = tar.extractfile(members[0])
-            assert content is not None  # it is a regular file
+            assert content is not None, "a regular file has contents"
             raw = content.read()
     except (tarfile.TarError, EOFError, OSError, ValueError, zlib.error) as error:
         raise FormatError(f"damaged archive ({error})", archive) from error

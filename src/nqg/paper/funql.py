@@ -183,6 +183,7 @@ def _entity(tokens: Tokens, kind: EntityKind) -> Entity:
     state = None
     if kind is EntityKind.CITY:
         tokens.expect(",", "',' and the city's state")
+        # A city of any state.
         if tokens.next.text == "_":
             tokens.take()
         else:
@@ -321,9 +322,5 @@ def funql_target_grammar() -> TargetGrammar:
     """The grammar of `funql.grammar`: programs in the converted form, with placeholders, whose
     types fit.
     """
-    text = (
-        resources.files("nqg.paper")
-        .joinpath("funql.grammar")
-        .read_text(encoding="utf-8")
-    )
-    return TargetGrammar.parse(text)
+    file = resources.files("nqg.paper").joinpath("funql.grammar")
+    return TargetGrammar.parse(file.read_text(encoding="utf-8"))

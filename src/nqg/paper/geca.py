@@ -13,7 +13,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice, permutations, product
+from itertools import islice, permutations, product
 from typing import NamedTuple
 
 from nqg.data.example import Example, distinct_pairs
@@ -45,9 +45,8 @@ class Environment(NamedTuple):
     target: Gaps
 
     def filled(self, fragment: PairFragment) -> tuple[str, str]:
-        return _filled(self.source, fragment.source), _filled(
-            self.target, fragment.target
-        )
+        source = _filled(self.source, fragment.source)
+        return source, _filled(self.target, fragment.target)
 
 
 def _filled(gaps: Gaps, text: str) -> str:
@@ -68,6 +67,7 @@ def recombined(
     >>> [(pair.source, pair.target) for pair in recombined([Example(*pair) for pair in walks], 9)]
     [('jump left', 'left ( J )')]
     """
+    # Index the fragments by their environments, and the other way round.
     fragments: dict[Environment, list[PairFragment]] = defaultdict(list)
     environments: dict[PairFragment, list[Environment]] = defaultdict(list)
     programs: dict[str, set[str]] = defaultdict(set)
@@ -77,9 +77,9 @@ def recombined(
             fragments[environment].append(fragment)
             environments[fragment].append(environment)
     # Fragments that share an environment are exchanged in all others, unless it is contradicted.
-    alike = dict.fromkeys(
-        chain(*(permutations(each, 2) for each in fragments.values()))
-    )
+    alike: dict[tuple[PairFragment, ...], None] = {}
+    for shared in fragments.values():
+        alike.update(dict.fromkeys(permutations(shared, 2)))
     exchanges = []
     for fragment, instead in alike:
         pairs = [environment.filled(instead) for environment in environments[fragment]]
@@ -101,10 +101,9 @@ def _is_confirmed(
     `walk and walk` and `walk after walk` are the same, but that does not make `and` and `after`
     interchangeable.
     """
-    right = [
-        target in programs[source] for source, target in pairs if source in programs
-    ]
-    return 2 * sum(right) >= len(right)
+    known = [pair for pair in pairs if pair[0] in programs]
+    right = sum(target in programs[source] for source, target in known)
+    return 2 * right >= len(known)
 
 
 def divided(example: Example) -> Iterator[tuple[Environment, PairFragment]]:
@@ -120,6 +119,7 @@ def divided(example: Example) -> Iterator[tuple[Environment, PairFragment]]:
     if term is None:
         return
     if term.is_sequence:
+        # In a sequence, one word and one token go, wherever they stand.
         sources = [_without(words, word) for word in dict.fromkeys(words)]
         targets = [_without(tokens, token) for token in dict.fromkeys(tokens)]
     else:
@@ -133,6 +133,7 @@ def divided(example: Example) -> Iterator[tuple[Environment, PairFragment]]:
 
 def _without(tokens: Sequence[str], removed: str) -> Template:
     """What remains of tokens without all occurrences of one."""
+    # Every removed token begins a new gap.
     gaps: list[list[str]] = [[]]
     for token in tokens:
         if token == removed:
@@ -158,6 +159,7 @@ def _spans(words: Sequence[str]) -> Iterator[Template]:
 def _arguments(term: Term) -> Iterator[Template]:
     """Each argument in a program, at any depth."""
     program = list(term.tokens())
+    # A stack of subtrees, each with the number of its first token.
     waiting = [(term, 0)]
     while waiting:
         term, start = waiting.pop()

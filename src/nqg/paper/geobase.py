@@ -186,15 +186,12 @@ class Geography:
 
     @classmethod
     def of(cls, geobase: Geobase) -> Geography:
-        relations = [
-            f"{name}_{direction}" for name in RELATIONS for direction in (1, 2)
-        ]
-        geography = cls(
-            {name: set() for name in CLASS_NAMES},
-            {name: defaultdict(set) for name in relations},
-            {name: defaultdict(set) for name in MEASURES},
-            {},
-        )
+        geography = cls({name: set() for name in CLASS_NAMES}, {}, {}, {})
+        for name in RELATIONS:
+            geography.relations[f"{name}_1"] = defaultdict(set)
+            geography.relations[f"{name}_2"] = defaultdict(set)
+        for name in MEASURES:
+            geography.measures[name] = defaultdict(set)
         geography._add_states(geobase)
         geography._add_waters_and_cities(geobase)
         geography._add_heights(geobase)

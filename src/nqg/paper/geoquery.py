@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
+from operator import itemgetter
 from pathlib import Path
 from typing import NoReturn
 from xml.parsers import expat
@@ -192,8 +194,9 @@ def entity_names(geobase: Geobase) -> Iterator[tuple[str, Entity]]:
     # Cities, with the abbreviations of the states that geobase says they lie in.
     cities = [(city, abbreviation) for _, abbreviation, city, _ in geobase["city"]]
     for _, abbreviation, capital, _, _, _, *others in states:
-        cities += [(city, abbreviation) for city in (capital, *others)]
+        cities += zip((capital, *others), repeat(abbreviation))
     cities = [pair for pair in cities if pair[0] != HIGH_POINT]
+    # Behind a city the name of any state may stand, but only abbreviations of its own ones.
     for city in dict(cities):
         yield city, Entity(EntityKind.CITY, city)
         for state, abbreviation, *_ in states:
@@ -203,9 +206,12 @@ def entity_names(geobase: Geobase) -> Iterator[tuple[str, Entity]]:
             yield f"{city} {abbreviation}", Entity(EntityKind.CITY, city, abbreviation)
     for name, *_ in geobase["river"]:
         yield name, Entity(EntityKind.RIVER, name)
-    places = [point for row in geobase["highlow"] for point in row[2::2]]
-    places += [name for _, _, name, _ in geobase["mountain"]]
-    places += [name for name, *_ in geobase["lake"]]
+    # Places: the highest and the lowest point of each state, mountains and lakes.
+    places: list[str] = []
+    for row in geobase["highlow"]:
+        places += row[2::2]
+    places += map(itemgetter(2), geobase["mountain"])
+    places += map(itemgetter(0), geobase["lake"])
     # A place where states have their lowest point may be the "ohio river", which means the river.
     for name in places:
         if not name.endswith(" river") and name != HIGH_POINT:

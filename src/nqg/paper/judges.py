@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 
 from nqg.answers import Answer
@@ -25,8 +25,8 @@ from nqg.progress import Progress, silent
 from nqg.sql.schema import Schema
 from nqg.sql.tokens import as_sql
 
-# How many tuples of entities a program is executed with before it counts as senseless; not
-# measured.
+# How many tuples of entities a program is executed with before it counts as senseless. They trade
+# time for programs that few entities answer; not measured.
 TRIED_ENTITIES = 12
 
 
@@ -89,6 +89,7 @@ class DenotationJudge:
 
     @classmethod
     def read(cls, corpus: Path, geobase: Path) -> DenotationJudge:
+        # Each example has two keys, with its id and without; without, the first one counts.
         entities: dict[object, Sequence[Entity]] = {}
         for converted in load_anonymised(corpus, geobase):
             example = converted.example
@@ -119,25 +120,25 @@ class DenotationJudge:
         """Whether a program answers anything, with some of the entities that the corpus has
         together.
         """
-        used = {
-            leaf.index
-            for leaf in leaves(parse_funql(target))
-            if isinstance(leaf, Placeholder)
-        }
+        # Its placeholders are m0, m1, … without a gap.
+        used: set[int] = set()
+        for leaf in leaves(parse_funql(target)):
+            if isinstance(leaf, Placeholder):
+                used.add(leaf.index)
         size = len(used)
         if used != set(range(size)):
             return False
-        tried = [
-            entities[:size] for entities in self.entity_tuples if len(entities) >= size
-        ]
-        return any(
-            target_denotation(target, entities, self.geography).answers
-            for entities in tried[:TRIED_ENTITIES]
-        )
+        # The first entities that are as many answer for all.
+        many = (entities for entities in self.entity_tuples if len(entities) >= size)
+        for entities in islice(many, TRIED_ENTITIES):
+            if target_denotation(target, entities[:size], self.geography).answers:
+                return True
+        return False
 
     @cached_property
     def entity_tuples(self) -> list[Sequence[Entity]]:
         """The different entities of examples, those of few kinds in turn."""
+        # One tuple of each combination of kinds comes first, then a second of each, and so on.
         by_kinds: dict[tuple[EntityKind, ...], dict[Sequence[Entity], None]] = {}
         for entities in self.entities.values():
             kinds = tuple(entity.kind for entity in entities)

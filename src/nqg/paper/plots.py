@@ -112,6 +112,7 @@ def drawn(draw: Draw, form: str) -> bytes:
 def drawing(path: Path) -> Draw:
     """How the contents of a file, or of a folder, are drawn."""
     if path.is_dir():
+        # A folder of results has records, a model folder its training.
         records_file = path / RECORDS_FILE
         return _lines(
             records_file if records_file.exists() else path / "training.jsonl"
@@ -119,11 +120,7 @@ def drawing(path: Path) -> Draw:
     if path.suffix == ".jsonl":
         return _lines(path)
     values = read_json(path)
-    if (
-        isinstance(values, list)
-        and values
-        and all(isinstance(split, dict) for split in values)
-    ):
+    if isinstance(values, list) and {*map(type, values)} == {dict}:
         return partial(_checked, splits_figure, values, path)
     if isinstance(values, dict) and ("asked" in values or "reliability" in values):
         return partial(_checked, evaluation_figure, values, path)
@@ -179,18 +176,19 @@ WINDOWS = 20
 
 def training_figure(steps: Sequence[TrainingStep], figure_class: Any) -> Any:
     figure = figure_class(figsize=(9, 5.5), layout="constrained")
-    evaluated = [(step.number, step.dev) for step in steps if step.dev]
+    evaluated = [step for step in steps if step.dev]
     panels = figure.subplots(1 + bool(evaluated), 1, sharex=True, squeeze=False)[:, 0]
     _draw_losses(panels[0], steps)
     last = steps[-1]
     title = f"{last.number:,} steps, loss {last.loss:.4f} in the last"
+    # Below, the accuracy on dev examples, if there were any.
     if evaluated:
-        shares = [dev.exact_match for _, dev in evaluated]
-        percents = [100 * share for share in shares]
-        panels[1].plot([number for number, _ in evaluated], percents, **DEV_LINE)
+        shares = {step.number: step.dev.exact_match for step in evaluated if step.dev}
+        percents = [100 * share for share in shares.values()]
+        panels[1].plot(list(shares), percents, **DEV_LINE)
         panels[1].set_ylim(0, 100)
         panels[1].set_ylabel("dev examples right, per cent")
-        title += f"; at best {max(shares):.1%} of the dev examples right"
+        title += f"; at best {max(shares.values()):.1%} of the dev examples right"
     for panel in panels:
         panel.set_xlim(0, last.number)
         _hide_spines(panel)
@@ -201,6 +199,7 @@ def training_figure(steps: Sequence[TrainingStep], figure_class: Any) -> Any:
 
 def _draw_losses(panel: Any, steps: Sequence[TrainingStep]) -> None:
     numbers, losses = [step.number for step in steps], [step.loss for step in steps]
+    # Batches differ so much that only their mean shows a trend.
     window = max(1, len(losses) // WINDOWS)
     panel.plot(numbers, losses, color=GREY, linewidth=0.8, label="a batch")
     means = running_means(losses, window)
@@ -247,18 +246,22 @@ def search_figure(log: Sequence[StepRecord], figure_class: Any) -> Any:
     figure = figure_class(figsize=(9, 5.5), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
     # The objective and its two terms; a term of 0 cannot be shown on a logarithmic scale.
-    totals = [record.length.total for record in log]
-    grammar_bits = [record.grammar_bits for record in log]
-    data_bits = [record.data_bits or math.nan for record in log]
+    totals, grammar_bits, data_bits, rules = [], [], [], []
+    for record in log:
+        totals.append(record.length.total)
+        grammar_bits.append(record.grammar_bits)
+        data_bits.append(record.data_bits or math.nan)
+        rules.append(record.rules)
     above.plot(totals, color=GREY, linewidth=4.0, label="total")
     above.plot(grammar_bits, color=BLUE, linewidth=1.4, label="grammar")
     above.plot(data_bits, color=RED, linewidth=1.4, label="data")
     above.set_ylabel("description length, bits")
     above.legend()
     above.set_yscale("log")
-    below.plot([record.rules for record in log], color=BLACK, linewidth=1.2)
+    below.plot(rules, color=BLACK, linewidth=1.2)
     below.set_ylim(bottom=0)
     below.set_ylabel("rules")
+    # The label of the steps explains the shades of their phases.
     label = "step"
     phases = {record.phase for record in log}
     for phase, (_, name) in SHADES.items():
@@ -269,6 +272,7 @@ def search_figure(log: Sequence[StepRecord], figure_class: Any) -> Any:
         panel.yaxis.set_major_formatter("{x:,.0f}")
         panel.set_xlim(0, max(1, len(log) - 1))
         _hide_spines(panel)
+        # Steps of the same phase in a row have one shade.
         end = 0
         for phase_name, steps in groupby(record.phase for record in log[1:]):
             start, end = end, end + len(list(steps))
@@ -301,6 +305,7 @@ SPLIT_MEASURES: dict[str, tuple[str, Callable[[Mapping[str, Any]], float]]] = {
 
 def splits_figure(splits: Sequence[Mapping[str, Any]], figure_class: Any) -> Any:
     """The measures of splits, as `Audit.to_dict` writes them."""
+    # Heights in inches that leave room for a line of text beside each bar; chosen by eye.
     count = len(splits)
     figure = figure_class(figsize=(12, 2.2 + 2.2 * count), layout="constrained")
     above, below = figure.subfigures(
@@ -318,6 +323,7 @@ def splits_figure(splits: Sequence[Mapping[str, Any]], figure_class: Any) -> Any
         panel.set_title(title)
         if not panel.yaxis_inverted():
             panel.invert_yaxis()
+    # A row of histograms for each split.
     rows = below.subplots(count, len(DRAWN_SIDES), squeeze=False, sharex="col")
     for row, split in zip(rows, splits):
         for panel, side in zip(row, DRAWN_SIDES):
@@ -364,9 +370,8 @@ def evaluation_figure(evaluation: Mapping[str, Any], figure_class: Any) -> Any:
     if bins:
         heights.append(4.0)
     figure = figure_class(figsize=(9, sum(heights)), layout="constrained")
-    figures = figure.subfigures(len(heights), 1, squeeze=False, height_ratios=heights)[
-        :, 0
-    ]
+    grid = figure.subfigures(len(heights), 1, squeeze=False, height_ratios=heights)
+    figures = grid[:, 0]
     if asked:
         _draw_causes(figures[0], asked, evaluation["causes"])
     if bins:
@@ -378,11 +383,13 @@ def _draw_causes(
     figure: Any, asked: Mapping[str, int], causes: Sequence[Mapping[str, Any]]
 ) -> None:
     """A bar for each system: the share of right answers, and that of each cause of errors."""
+    # What is not an error is right.
     counts = {system: {RIGHT_SHARE: total} for system, total in asked.items()}
     for line in causes:
         of_system = counts[line["by"]]
         of_system[Cause[line["cause"].upper()]] = line["errors"]
         of_system[RIGHT_SHARE] -= line["errors"]
+    # Bars of the same system are put next to each other, beginning with the right answers.
     panel = figure.subplots()
     rows = range(len(asked))
     left = [0.0] * len(asked)
@@ -407,6 +414,7 @@ def _draw_reliability(figure: Any, bins: Sequence[Mapping[str, Any]]) -> None:
     diagonal.
     """
     panel = figure.subplots()
+    # The diagonal, the points, and how many answers each stands for.
     points = [(each["confidence"], each["precision"]) for each in bins]
     panel.plot([0, 1], [0, 1], color=GREY, linewidth=1)
     panel.plot(*zip(*points), color=BLUE, marker="o", clip_on=False)

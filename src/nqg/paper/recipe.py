@@ -158,10 +158,8 @@ class Recipe:
         The weights of a hybrid are those of its parts with a `+` between them.
         """
         encoder, _, fallback = weights.partition("+")
-        nqg, seq2seq = (
-            self.nqg.values(encoder),
-            self.seq2seq.values(fallback or encoder),
-        )
+        nqg = self.nqg.values(encoder)
+        seq2seq = self.seq2seq.values(fallback or encoder)
         used: dict[str, Any]
         match system:
             case "nqg" | "typed" | "inferred":
@@ -194,13 +192,8 @@ class Recipe:
                 used = {system: baseline}
         if system in ("geca", "augmented"):
             used["augmented"] = self.augmented.values(encoder)
-        facts: list[Any] = [
-            self.dataset,
-            self.split,
-            self.metric,
-            self.random_train_size,
-        ]
-        facts += [dict(self.induction), used]
+        facts: list[Any] = [self.dataset, self.split, self.metric]
+        facts += [self.random_train_size, dict(self.induction), used]
         # What was added later is left out where it is not used, so that records stay valid.
         if self.held_out:
             facts.append(self.held_out)
@@ -230,12 +223,14 @@ def read_recipe(name: str, changes: Sequence[str] = ()) -> Recipe:
     """
     path = Path(name) if name.endswith(".toml") else _path(name)
     values = read_toml(path)
+    # A recipe that is like another one differs from it in what it says itself.
     if "like" in values:
         model = read_toml(_path(str(values.pop("like"))))
         values = {key: model[key] for key in model if key != "paper"} | values
     values["name"] = ",".join([path.stem, *changes])
     for change in changes:
         change_value(values, change)
+    # Weights stand beside settings in a file, but apart from them in a plan.
     for system in ("nqg", "seq2seq", "augmented", "taught"):
         table = values.get(system)
         if isinstance(table, dict):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -140,7 +140,10 @@ def find_record(folder: Path, cell: Cell) -> Record | None:
     """The record of a cell, if there is one."""
     if not (folder / RECORDS_FILE).exists():
         return None
-    return next((record for record in records(folder) if record.cell == cell), None)
+    for record in records(folder):
+        if record.cell == cell:
+            return record
+    return None
 
 
 def write_record(folder: Path, record: Record) -> None:
@@ -150,13 +153,12 @@ def write_record(folder: Path, record: Record) -> None:
     is written.
     """
     with exclusive(folder / ".unfinished" / "records", wait=True):
+        path = folder / RECORDS_FILE
         by_key = {}
-        if (folder / RECORDS_FILE).exists():
+        if path.exists():
             by_key = {earlier.cell.key: earlier for earlier in records(folder)}
         by_key[record.cell.key] = record
-        write_text(
-            folder / RECORDS_FILE, "".join(by_key[key].line() for key in sorted(by_key))
-        )
+        write_text(path, "".join(by_key[key].line() for key in sorted(by_key)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,12 +185,15 @@ class Results:
     def collected(cls, records: Iterable[Record]) -> Results:
         return cls(tuple(sorted(records, key=lambda record: record.cell.key)))
 
-    def series(self, recipes: Collection[str]) -> list[Series]:
+    def series(
+        self, recipes: Collection[str], systems: Sequence[SystemName] = SYSTEMS
+    ) -> list[Series]:
         """The systems with their weights that any of the recipes has, in the order of systems."""
-        cells = [
-            record.cell for record in self.records if record.cell.recipe in recipes
-        ]
-        series = {Series(cell.system, cell.weights) for cell in cells}
+        series: set[Series] = set()
+        for record in self.records:
+            cell = record.cell
+            if cell.recipe in recipes and cell.system in systems:
+                series.add(Series(cell.system, cell.weights))
         return sorted(
             series, key=lambda each: (SYSTEMS.index(each.system), each.weights)
         )

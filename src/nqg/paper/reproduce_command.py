@@ -128,11 +128,11 @@ def reproduce(options: ReproduceOptions) -> None:
     seeds = range(options.seeds)
     with interruptible("run the same command again to continue"):
         if work.engine.is_serial:
+            results = []
             with progress_bar() as progress:
-                results = [
-                    list(plan.runner(progress).records(plan.systems, seeds))
-                    for plan in plans
-                ]
+                for plan in plans:
+                    made = plan.runner(progress).records(plan.systems, seeds)
+                    results.append(list(made))
         else:
             results = run_plans(plans, seeds, work.engine)
     if output.as_json:
@@ -158,6 +158,7 @@ def _chosen(
     systems = tuple(system for system in SYSTEMS if system in wanted) or recipe.systems
     weights = used_weights(recipe, options.encoder, options.seq2seq, systems=systems)
     for system in systems:
+        # Of hybrids, the parts are told apart.
         label, asked = weights.label(system), weights.asked(system)
         if label != asked and "+" not in label:
             err.print(f"{system}: {label} stands in for {asked}")
@@ -181,6 +182,7 @@ def _row(recipe: Recipe, of_recipe: list[Record]) -> Table:
             figure = results.figure(recipe.name, series, name)
             cells.append("undefined" if figure is None else figure.in_percent)
         table.add_row(*cells, str(len(results.of(recipe.name, series))))
+    # The paper's figures come behind ours.
     for system, accuracy in recipe.paper.accuracy.items():
         cells = [f"paper: {system}", f"{accuracy:.1f}"]
         for name in ("coverage", "precision"):

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
-from itertools import product
+from itertools import chain, product, starmap
 from pathlib import Path
 from typing import NamedTuple
 
@@ -94,16 +94,19 @@ class Runner:
         record = self.finished(cell)
         if record:
             return record
+        # Another process may have finished it while this one waited.
         with exclusive(self._unfinished(cell), wait=True):
             return self.finished(cell) or self._run(cell)
 
     def _run(self, cell: Cell) -> Record:
         system, folder = cell.system, self._unfinished(cell)
+        # Hybrids join answers; all others train and predict.
         if system == "hybrid":
             result = self._join(cell, Gate())
         elif system == "gated":
             gate = self._calibrate(cell)
             result = self._join(cell, gate)
+            # What the gate was chosen by is part of the record.
             result.figures["threshold"] = gate.threshold
             result.figures["trusts_only_readings"] = float(gate.trusts_only_readings)
             if gate.calibration:
@@ -113,24 +116,28 @@ class Runner:
             result = self._train(self.data, cell, folder)
         for decoding, answers in {"": result.answers, **result.others}.items():
             write_answers(self._answers_file(cell, decoding), self.data.test, answers)
+        # The record says of what and by what it was made.
+        fingerprint = self.recipe.fingerprint(system, cell.weights)
+        today = datetime.date.today().isoformat()
         record = Record(
             cell,
             self._figures(system, result),
             self.weights.asked(system),
-            self.recipe.fingerprint(system, cell.weights),
+            fingerprint,
             self.data.fingerprint,
             result.settings,
             result.seconds,
             versions(*PACKAGES),
             commit(),
             hardware(self.device),
-            datetime.date.today().isoformat(),
+            today,
         )
         write_record(self.results, record)
         shutil.rmtree(folder, ignore_errors=True)
         return record
 
     def _train(self, data: RecipeData, cell: Cell, folder: Path) -> RunResult:
+        # What is unfinished stays in the folder, so that the next run goes on from there.
         folder.mkdir(parents=True, exist_ok=True)
 
         def listen(event: Event) -> None:
@@ -150,10 +157,12 @@ class Runner:
         def scores(judge: Judge, answers: Sequence[Answer]) -> Scores:
             return Scores.of(Evaluation(judge, self.data.test, answers).verdicts)
 
+        # Other judges than the recipe's tell of accuracy alone.
         figures: dict[str, float | None] = {}
         for name, judge in self.data.judges.items():
             if judge is not self.data.judge:
                 figures[f"{name}_accuracy"] = scores(judge, result.answers).accuracy
+        # The recipe's judge scores every way of decoding.
         decodings = {f"{name}_": answers for name, answers in result.others.items()}
         for prefix, answers in ({"": result.answers} | decodings).items():
             judged = scores(self.data.judge, answers)
@@ -173,6 +182,7 @@ class Runner:
         its database cannot run is no answer. Where the fallback was also decoded under a grammar
         or schemas, there is a hybrid with that, too.
         """
+        # Both systems must have run, and their answers must be there.
         begin = time.perf_counter()
         grammar_cell, fallback_cell = self._hybrid_cells(cell)
         for trained in (grammar_cell, fallback_cell):
@@ -181,12 +191,14 @@ class Runner:
                 with exclusive(self._unfinished(trained), wait=True):
                     self._run(trained)
         seconds = round(time.perf_counter() - begin, 3)
+        # The grammar's answers, without SQL that does not fit its database.
         is_fitting, test = self.data.schema_check(), self.data.test
         grammar_answers = []
         for answer in read_answers(self._answers_file(grammar_cell), test):
             if not is_fitting(answer):
                 answer = replace(answer, target=None, reason=answer.reason or ILLEGAL)
             grammar_answers.append(answer)
+        # One hybrid for each way in which the fallback was decoded.
         joined = {}
         for decoding in ("", LEGAL):
             path = self._answers_file(fallback_cell, decoding)
@@ -209,9 +221,11 @@ class Runner:
             distinct_pairs(self.data.train)
         )
         data = replace(self.data, train=tuple(split.train), test=tuple(split.test))
+        # The answers of both systems, trained on what is not held out.
         answers = []
         for trained in self._hybrid_cells(cell):
             fingerprint = self.recipe.fingerprint(trained.system, trained.weights)
+            # Other settings or other data give another file.
             stem = f"held-out-{trained.stem}-{fingerprint[:8]}{data.fingerprint[:8]}"
             path = self.results / ".replies" / trained.recipe / stem
             folder = self.results / ".unfinished" / trained.recipe / stem
@@ -248,6 +262,7 @@ class Plan:
     def runner(self, progress: Progress = silent) -> Runner:
         """The runner of the cells; before, settings are checked and the data prepared."""
         training_settings(self.recipe, self.weights.encoder, 0)
+        # Settings that are wrong are refused before anything is trained.
         data = RecipeData.load(self.recipe, self.mirror, progress)
         task = SystemTask(data, self.weights.seq2seq, 0, Run())
         for name in ("seq2seq", "augmented", "taught"):
@@ -260,6 +275,7 @@ class Plan:
         """The systems that train, also where only their hybrid is wanted: they run first."""
         needed = {*self.systems}
         if needed - {*RUNS}:
+            # Hybrids are not in `RUNS`.
             needed.update(HYBRID_PARTS)
         return tuple(system for system in RUNS if system in needed)
 
@@ -268,8 +284,8 @@ class PlannedRun(NamedTuple):
     """A cell, by the number of its plan."""
 
     plan: int
-    system: SystemName
     seed: int
+    system: SystemName
 
 
 def run_plans(
@@ -278,18 +294,18 @@ def run_plans(
     """The records of each plan, seed by seed, those that are there already read and the others
     made.
     """
-    trained, hybrids = [], []
-    wanted: list[list[PlannedRun]] = [[] for _ in plans]
-    for (number, plan), seed in product(enumerate(plans), seeds):
-        trained += [PlannedRun(number, system, seed) for system in plan.first_systems]
-        runs = [PlannedRun(number, system, seed) for system in plan.systems]
-        hybrids += [run for run in runs if run.system not in RUNS]
-        wanted[number] += runs
+    trained: list[PlannedRun] = []
+    wanted: list[list[PlannedRun]] = []
+    for number, plan in enumerate(plans):
+        trained += starmap(PlannedRun, product([number], seeds, plan.first_systems))
+        runs = starmap(PlannedRun, product([number], seeds, plan.systems))
+        wanted.append(list(runs))
+    # Hybrids join the answers of systems that must have run before.
+    hybrids = [run for run in chain.from_iterable(wanted) if run.system not in RUNS]
     records: dict[PlannedRun, Record] = {}
     for stage in (trained, hybrids):
-        records.update(
-            zip(stage, engine.map(partial(planned_records, tuple(plans)), stage))
-        )
+        made = engine.map(partial(planned_records, tuple(plans)), stage)
+        records.update(zip(stage, made))
     return [[records[run] for run in runs] for runs in wanted]
 
 

@@ -47,6 +47,7 @@ class SpiderEntry:
 def load_spider_ssp(train: Path) -> list[Example]:
     """The examples of train_spider.json whose databases have at least 50 of them."""
     entries = read_entries(SpiderEntry, train)
+    # Numbers count all examples of the file, so that ids do not depend on the bound.
     sizes = Counter(entry.db_id for entry in entries)
     examples = []
     for number, entry in enumerate(entries):
@@ -99,10 +100,11 @@ def nqg_target(sql: str) -> str:
 
 def nqg_examples(examples: Iterable[Example]) -> list[Example]:
     """The examples as grammars are induced from them."""
-    return [
-        Example(nqg_source(each.source), nqg_target(each.target), each.id)
-        for each in examples
-    ]
+    converted = []
+    for example in examples:
+        pair = nqg_source(example.source), nqg_target(example.target)
+        converted.append(Example(*pair, example.id))
+    return converted
 
 
 def with_schemas(
@@ -145,12 +147,11 @@ def read_entries(kind: type[Entry], path: Path) -> list[Entry]:
     passed over.
     """
     values = read_value(list[Any], read_json(path), "the contents", path)
-    return [
-        read_dataclass(
-            kind, each, f"entry {number} (counted from 0)", path, ignores_unknown=True
-        )
-        for number, each in enumerate(values)
-    ]
+    entries = []
+    for number, value in enumerate(values):
+        name = f"entry {number} (counted from 0)"
+        entries.append(read_dataclass(kind, value, name, path, ignores_unknown=True))
+    return entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +167,10 @@ class SchemaEntry:
 
     @property
     def schema(self) -> Schema:
-        names = [name.lower() for name in self.table_names_original]
+        names = list(map(str.lower, self.table_names_original))
         if not names:
             raise FormatError("expected at least one table, found none")
+        # Columns name their table by its number; `*` belongs to none.
         columns: list[list[str]] = [[] for _ in names]
         full_names: list[str | None] = []
         for owner, name in self.column_names_original:
@@ -180,6 +182,7 @@ class SchemaEntry:
                 columns[owner].append(name.lower())
                 full_name = f"{names[owner]}.{name.lower()}"
             full_names.append(full_name)
+        # Keys name both columns by their numbers.
         keys = []
         for pair in self.foreign_keys:
             ends = [full_names[at] for at in pair if 0 <= at < len(full_names)]

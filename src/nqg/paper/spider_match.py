@@ -7,7 +7,7 @@ What the official program does, from its definition in words. Both queries are r
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -50,6 +50,7 @@ def representative_columns(schema: Schema) -> Mapping[str, str]:
     A key joins the first group that has either of its columns. Groups are never united, and where
     they share a column the later one decides, as in the official program.
     """
+    # Columns that foreign keys connect, in the order of the keys.
     groups: list[set[str]] = []
     for key in schema.foreign_keys:
         ends = {key.column, key.refers_to}
@@ -59,11 +60,11 @@ def representative_columns(schema: Schema) -> Mapping[str, str]:
                 break
         else:
             groups.append(ends)
-    return {
-        column: min(group, key=schema.columns.index)
-        for group in groups
-        for column in group
-    }
+    representatives: dict[str, str] = {}
+    for group in groups:
+        first = min(group, key=schema.columns.index)
+        representatives.update(dict.fromkeys(group, first))
+    return representatives
 
 
 def comparable(query: Query, plain: Callable[[Unit], Unit] | None = None) -> Query:
@@ -83,6 +84,7 @@ def comparable(query: Query, plain: Callable[[Unit], Unit] | None = None) -> Que
         ]
         return replace(condition, left=changed(condition.left), values=tuple(queries))
 
+    # Only units and conditions change; tables and the set operator stay.
     order = query.order
     if order:
         order = replace(order, expressions=tuple(map(changed, order.expressions)))
@@ -114,12 +116,14 @@ def hardness(query: Query) -> Hardness:
     )
     for clause in (query.on, query.where, query.having):
         clauses += clause.connectors.count("or")
+    # A query behind a set operator counts as nested, as those in conditions do.
     nested = int(query.branch is not None)
     for condition in query.conditions():
         clauses += condition.operator == "like"
         nested += len(condition.subqueries())
     sizes = aggregates(query), len(query.items), len(query.where), len(query.group)
     repeated = sum(size > 1 for size in sizes)
+    # The bounds of the levels are those of the official program.
     if nested:
         is_hard = nested == 1 and clauses <= 1 and repeated == 0
         return Hardness.HARD if is_hard else Hardness.EXTRA
@@ -136,6 +140,7 @@ def aggregates(query: Query) -> int:
     """Aggregates as the official program counts them: it takes `not`, and `and` and `or` of
     `having`, for some.
     """
+    # Whatever the official program takes for an aggregate.
     marks: list[object] = [item.aggregate for item in query.items]
     units = list(query.group)
     if query.order:
@@ -185,23 +190,22 @@ def spider_match(predicted: str | None, gold: str, schema: Schema) -> SpiderVerd
 
 
 def differences(predicted: Query, gold: Query) -> tuple[str, ...]:
-    unequal = {
-        name
-        for name, content in COMPONENTS.items()
-        if content(predicted) != content(gold)
-    }
-    if predicted.branch and gold.branch and differences(predicted.branch, gold.branch):
-        unequal.add("set operators")
-    if not gold.tables:
-        unequal.discard("tables")
-    return tuple(name for name in COMPONENTS if name in unequal)
+    differing: list[str] = []
+    for name, content in COMPONENTS.items():
+        is_different = content(predicted) != content(gold)
+        # Behind a set operator the whole queries must agree.
+        if name == "set operators" and predicted.branch and gold.branch:
+            is_different |= bool(differences(predicted.branch, gold.branch))
+        # A gold query without tables does not tell which ones are right.
+        if is_different and (name != "tables" or gold.tables):
+            differing.append(name)
+    return tuple(differing)
 
 
 def keywords(query: Query) -> set[str]:
     """The words that tell which clauses and comparisons a query has."""
-    words = {
-        word for word in ("where", "group", "having", "order") if getattr(query, word)
-    }
+    clauses = ("where", "group", "having", "order")
+    words = {word for word in clauses if getattr(query, word)}
     if query.order:
         words.add(query.order.direction)
     if query.limit is not None:
@@ -245,13 +249,13 @@ class SpiderReport:
     @classmethod
     def of(cls, verdicts: Sequence[SpiderVerdict]) -> SpiderReport:
         """The report on verdicts; a prediction that could not be read counts as none."""
-        matches: dict[Hardness, list[bool | None]] = {level: [] for level in Hardness}
+        matches: dict[Hardness, list[bool | None]] = defaultdict(list)
         for verdict in verdicts:
-            matches[verdict.hardness].append(
-                None if verdict.reason else verdict.is_match
-            )
+            is_right = None if verdict.reason else verdict.is_match
+            matches[verdict.hardness].append(is_right)
+        # From easy to extra hard, in whatever order the verdicts came.
         return cls(
-            {level: Scores.of(matches[level]) for level in Hardness if matches[level]}
+            {level: Scores.of(matches[level]) for level in Hardness if level in matches}
         )
 
     def tables(self) -> Iterator[tuple[Sequence[str], Sequence[Sequence[str]]]]:

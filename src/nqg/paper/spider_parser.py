@@ -31,12 +31,14 @@ def spider_words(sql: str) -> tuple[str, ...]:
     >>> print(*spider_words("SELECT max(T1.Age) FROM t WHERE a> =5 AND b = 'X y'"))
     select max ( t1.age ) from t where a > =5 and b = "X y"
     """
+    # The official program knows one kind of quotation mark.
     text = sql.replace("'", '"')
     if text.count('"') % 2:
         raise FormatError("expected quotes in pairs, found an odd number of them")
     words: list[str] = []
     for match in _WORD.findall(text):
         for word in filter(None, _PAIR.split(match, 1)):
+            # A comparison may be written with a space inside.
             if word == "=" and words and words[-1] in ("!", ">", "<"):
                 words[-1] += "="
             else:
@@ -59,7 +61,7 @@ class Names:
     """
 
     def __init__(self, schema: Schema, words: Sequence[str]) -> None:
-        self.columns = {table.name: frozenset(table.columns) for table in schema.tables}
+        self.columns = schema.columns_of_tables
         if words and words[-1] == "as":
             raise FormatError(
                 "expected an alias after 'as', found the end of the query"
@@ -85,6 +87,7 @@ class Names:
         """
         if word == "*":
             return word
+        # A qualified name is looked up in its table alone.
         *qualifier, name = word.split(".", 1)
         for table in map(self.table, qualifier) if qualifier else tables:
             if name in self.columns[table]:
@@ -257,6 +260,7 @@ class QueryReader(WordReader):
         return replace(query, set_operator=operator, branch=branch)
 
     def selection(self) -> Query:
+        # Tables are read first, because they tell what bare names of columns mean.
         start = self.place
         tables, on = self.tables()
         names = plain_tables(tables)
@@ -355,6 +359,7 @@ class QueryReader(WordReader):
         return Condition(left, operator, tuple(values), is_negated)
 
     def value(self, tables: Tables) -> Value:
+        # What is neither a query nor a literal is read once more, as a column.
         start = self.place
         bracket = self.take("(")
         value = self.query() if self.at("select") else self.literal()

@@ -100,6 +100,7 @@ class WordReader:
         found = (
             "the end of the query" if self.at(END) else f"'{self.words[self.place]}'"
         )
+        # The last words before show where that is.
         before = " ".join(self.words[max(0, self.place - 4) : self.place])
         place = f"after '{before}'" if before else "at the start"
         return FormatError(f"expected {expected} {place}, found {found}")
@@ -121,6 +122,7 @@ class SqlParser(WordReader):
         """One `select` with its clauses, under a label that lists them."""
         self.expect("select")
         self.take("all")
+        # Items and clauses are children; the label lists the clauses.
         items = self.distinct(lambda: self.aliased(self.expression()))
         clauses = (Tree("select", items), *self.clauses())
         return Tree("-".join(clause.label for clause in clauses), clauses)
@@ -191,6 +193,7 @@ class SqlParser(WordReader):
     def joined_tables(self) -> Tree:
         left = self.table()
         while self.at("join", *JOIN_KINDS):
+            # `natural left outer join`: all words are part of the label.
             kinds = []
             while self.at(*JOIN_KINDS):
                 kinds.append(self.word().lower())
@@ -219,6 +222,7 @@ class SqlParser(WordReader):
         """What operators make of operands, none of them looser than `loosest`; equal ones are
         grouped from the left.
         """
+        # Precedence climbing: an operator takes what binds tighter than itself.
         is_negated = loosest <= COMPARISON and self.take("not")
         left = (
             Tree("not", (self.expression(COMPARISON),))
@@ -240,6 +244,7 @@ class SqlParser(WordReader):
         if self.take("in"):
             return Tree("in", (left, *self.bracketed(self.arguments)))
         if self.take("between"):
+            # The `and` of `between` is not that of conditions.
             low = self.expression(SUM)
             self.expect("and")
             return Tree("between", (left, low, self.expression(SUM)))
@@ -260,12 +265,14 @@ class SqlParser(WordReader):
             return self.bracketed(
                 self.query if self.following == "select" else self.expression
             )
+        # What stands before a subquery.
         if self.at("exists", "all"):
             return Tree(self.word().lower(), (self.bracketed(self.query),))
         if self.take("-"):
             return Tree("-", (self.operand(),))
         if self.at("case") and "end" in self.keywords[self.place :]:
             return self.case()
+        # Stars, numbers and strings, unless they are names of tables before a dot.
         first = self.keywords[self.place][:1]
         if self.at("*", "null") or (
             (first.isdigit() or first in ("-", *SQL_QUOTES)) and self.following != "."
@@ -323,6 +330,7 @@ def sql_compounds(text: str) -> Counter[str]:
     compounds: Counter[str] = Counter()
     for node in sql_tree(text).nodes():
         for position, child in enumerate(node.children):
+            # The edge to a child, and those from there to its children.
             head = f"{node.label}({'_, ' * position}{child.label}"
             compounds[f"{head})"] += 1
             for inner_position, grandchild in enumerate(child.children):

@@ -68,7 +68,8 @@ PLACEHOLDER, NOBODY = Category("placeholder"), "nobody"
 # Training accuracy is computed from at most so many training examples.
 TRIED = 2000
 PAPERS_BATCH = 256
-# Candidates of T5 among which SQL is looked for that fits its database; not measured.
+# Candidates of T5 among which SQL is looked for that fits its database. They trade the
+# time of wider beams for answers that fit; not measured.
 CANDIDATES = 8
 
 
@@ -94,6 +95,7 @@ class RecipeData:
         progress: Progress = silent,
     ) -> RecipeData:
         examples, split = divided_examples(recipe, mirror, progress)
+        # A recipe that is held out tests on a part of its training examples.
         if recipe.held_out:
             examples = distinct_pairs(split.parts(examples).train)
             split = held_out(examples, HeldOut(recipe.held_out))
@@ -103,6 +105,7 @@ class RecipeData:
             audited = audit(examples, split)
             figures["unseen_atoms"] = audited.unseen_atom_share
             figures["divergence"] = audited.compound_divergence
+        # GeoQuery's programs can also be executed.
         metrics: list[str] = [recipe.metric]
         if recipe.dataset == "geoquery":
             metrics.append("denotation")
@@ -140,6 +143,7 @@ class RecipeData:
     def among(self, made_pairs: Sequence[Example], real_share: float) -> list[Example]:
         """Training examples among made ones, which come in the grammar's form, as T5 reads them."""
         if self.schemas:
+            # The grammar writes SQL in tokens, T5 as text.
             made_pairs = [
                 replace(pair, target=sql_text(pair.target_tokens))
                 for pair in made_pairs
@@ -196,20 +200,19 @@ class RecipeData:
         """
         if not self.schemas:
             return lambda answer: True
-        grammar, sql_problem = (
-            self.schema_grammars(),
-            load_extension("nqg.sql.names:sql_problem"),
-        )
+        # Loads sqlglot, so it waits until queries are checked.
+        sql_problem = load_extension("nqg.sql.names:sql_problem")
+        grammar = self.schema_grammars()
 
         def is_fitting(answer: Answer) -> bool:
             query = answer.target or ""
+            # A string that is never closed has no tokens.
             try:
                 is_accepted = grammar(answer.source).accepts(sql_tokens(query))
-            except FormatError:  # A string that is never closed.
+            except FormatError:
                 return False
-            return is_accepted and not sql_problem(
-                query, self.schemas[database_of(answer.source)]
-            )
+            schema = self.schemas[database_of(answer.source)]
+            return is_accepted and not sql_problem(query, schema)
 
         return is_fitting
 
@@ -222,6 +225,7 @@ def divided_examples(
     """
     if recipe.dataset not in CATALOGUE and Path(recipe.dataset).is_file():
         return _divided_files(Path(recipe.dataset), Path(recipe.split))
+    # A random split is drawn here, all others are part of the dataset.
     dataset = load_dataset(recipe.dataset, mirror, progress)
     examples, train_size = dataset.examples, recipe.random_train_size
     if train_size is None:
@@ -239,6 +243,7 @@ def _divided_files(data: Path, split_file: Path) -> tuple[Sequence[Example], Spl
         split = read_split(split_file, len(examples))
     else:
         train_size = len(examples)
+        # The test examples come behind those of training.
         examples = [*examples, *required_examples(split_file)]
         split = Split(
             train=tuple(range(train_size)), test=tuple(range(train_size, len(examples)))
@@ -298,12 +303,11 @@ def run_inferred(task: SystemTask) -> RunResult:
     data = task.data
     grammar = inferred_grammar(data.for_grammar(data.train))
     result = run_parser(task, grammar, typed=True)
-    accepted = [
-        grammar.accepts(example.target_tokens)
-        for example in data.for_grammar(data.test)
-    ]
+    # How many test programs are legal in the grammar that training programs show.
+    test = data.for_grammar(data.test)
+    accepted = sum(grammar.accepts(example.target_tokens) for example in test)
     result.figures["types"] = float(len(grammar.categories))
-    result.figures["accepted"] = sum(accepted) / len(accepted)
+    result.figures["accepted"] = accepted / len(test)
     return result
 
 
@@ -331,10 +335,10 @@ def run_parser(
     parser, others = Parser(training.model), {}
     with task.timed("parsing"):
         answers = nqg_answers(data, parser, test, DecodeOptions(exact=True))
+    # What the same model answers if illegal derivations are passed over.
     if target_grammar and not typed:
-        others[BEST_LEGAL] = nqg_answers(
-            data, parser, test, DecodeOptions(typed=True, exact=True)
-        )
+        options = DecodeOptions(typed=True, exact=True)
+        others[BEST_LEGAL] = nqg_answers(data, parser, test, options)
     figures = {"rules": float(len(grammar)), "train_examples": float(len(train))}
     written = asdict(settings) | {"induction": dict(recipe.induction)}
     return RunResult(answers, figures, written, task.seconds, others)
@@ -349,6 +353,7 @@ def grammar_task(
     The paper's search knows no types.
     """
     if recipe.dataset in presets.INDUCTION and not recipe.trials:
+        # The paper's own settings.
         settings, types = presets.INDUCTION[recipe.dataset], None
     else:
         settings = chosen_settings(train, types)
@@ -365,13 +370,17 @@ def induced(
     return grammar
 
 
+def sources_of(examples: Iterable[Example]) -> list[str]:
+    return [example.source for example in examples]
+
+
 def nqg_answers(
     data: RecipeData, parser: Parser, test: list[Example], options: DecodeOptions
 ) -> tuple[Answer, ...]:
     """The parser's answers; SQL that does not fit its database is an abstention."""
     is_legal = data.legality()
     answers = []
-    parsed = parser.with_options(options).answers(example.source for example in test)
+    parsed = parser.with_options(options).answers(sources_of(test))
     for answer, example in zip(parsed, test):
         if answer.target is not None and not is_legal(example, answer.target):
             answer = Answer(answer.source, system=GRAMMAR, reason=ILLEGAL)
@@ -424,6 +433,7 @@ def drawn_samples(
     train = data.for_grammar(data.train)
     with task.timed("induction and sampling"):
         target_grammar = data.target_grammar or inferred_grammar(train)
+        # Samples are typed even where the parser is not.
         grammar = induced(data.recipe, train, target_grammar).typed_by(target_grammar)
         augmentation = Augmentation(grammar, train, settings, task.seed, **more)
         augmentation.samples = list(filter(data.is_fitting(), augmentation.samples))
@@ -459,12 +469,14 @@ def sample_figures(data: RecipeData, samples: Sequence[Example]) -> dict[str, fl
     test = data.for_grammar(data.test)
     pairs = {(sample.source, sample.target) for sample in samples}
     programs = {sample.target for sample in samples}
-    sampled_pairs = [(example.source, example.target) in pairs for example in test]
-    sampled_programs = [example.target in programs for example in test]
+    sampled_pairs = sampled_programs = 0
+    for example in test:
+        sampled_pairs += (example.source, example.target) in pairs
+        sampled_programs += example.target in programs
     return {
         "samples": float(len(pairs)),
-        "sampled_pairs": sum(sampled_pairs) / len(test),
-        "sampled_programs": sum(sampled_programs) / len(test),
+        "sampled_pairs": sampled_pairs / len(test),
+        "sampled_programs": sampled_programs / len(test),
     }
 
 
@@ -477,11 +489,10 @@ def run_taught(task: SystemTask) -> RunResult:
     earlier: dict[str, tuple[Answer, ...]] = {}
 
     def after_round(number: int, forward: Seq2seq) -> None:
-        free = tuple(
-            forward.answers(example.source for example in data.for_seq2seq(data.test))
-        )
+        free = tuple(forward.answers(sources_of(data.for_seq2seq(data.test))))
         earlier[f"round_{number}"] = kinds_answers(data, forward, free)
 
+    # Programs that answer nothing are not sensible; only GeoQuery's can be asked.
     hooks: dict[str, Any] = {"after_round": after_round}
     judge = data.judges.get("denotation")
     if isinstance(judge, DenotationJudge):
@@ -507,12 +518,10 @@ def legal_answers(
     if data.target_grammar:
         return tuple(LegalSeq2seq(seq2seq, data.target_grammar).corrected(free))
     is_fitting = data.schema_check()
-    unfit = {answer.source: answer for answer in free if not is_fitting(answer)}
-    corrected = {}
-    for answer, candidates in zip(
-        unfit.values(), seq2seq.candidates(list(unfit), CANDIDATES)
-    ):
-        corrected[answer.source] = next(filter(is_fitting, candidates), answer)
+    corrected = {answer.source: answer for answer in free if not is_fitting(answer)}
+    candidates = seq2seq.candidates(list(corrected), CANDIDATES)
+    for answer, others in zip(list(corrected.values()), candidates):
+        corrected[answer.source] = next(filter(is_fitting, others), answer)
     return tuple(corrected.get(answer.source, answer) for answer in free)
 
 
@@ -533,9 +542,8 @@ def kinds_answers(
     answers: dict[int, Answer] = {}
     for kinds, numbers in groups.items():
         system = LegalSeq2seq(seq2seq, with_kinds(grammar, kinds), vocabulary)
-        answers.update(
-            zip(numbers, system.corrected(free[number] for number in numbers))
-        )
+        corrected = system.corrected(free[number] for number in numbers)
+        answers.update(zip(numbers, corrected))
     return tuple(answers[number] for number in range(len(free)))
 
 
@@ -545,17 +553,20 @@ def with_kinds(
     """FunQL's grammar with each placeholder only where things that it may be stand; of no kinds,
     anywhere.
     """
-    entities = {Category(kind.value): kind for kind in EntityKind}
-    replaced = {*entities, PLACEHOLDER}
-    productions = [each for each in grammar.productions if each.left not in replaced]
-    for category, kind in entities.items():
+    replaced = {PLACEHOLDER}
+    new: list[Production] = []
+    for kind in EntityKind:
+        category = Category(kind.value)
+        replaced.add(category)
         names = [
             f"m{at}"
             for at, possible in enumerate(kinds)
             if not possible or kind in possible
         ]
-        productions += [Production(category, (name,)) for name in names or [NOBODY]]
-    bound = TargetGrammar(tuple(productions))
+        # A category needs a production; one with a token that no target has is taken out again.
+        new += [Production(category, (name,)) for name in names or [NOBODY]]
+    old = (each for each in grammar.productions if each.left not in replaced)
+    bound = TargetGrammar((*old, *new))
     return restricted(bound, bound.terminals - {NOBODY})
 
 
@@ -574,11 +585,12 @@ def fine_tuned(
     data, is_baseline = task.data, task.weights in BASELINES
     read = data.for_grammar if is_baseline else data.for_seq2seq
     with task.timed("training"):
+        # The name of a baseline stands in the place of weights.
         reader = SecondReader(Seq2seqSettings.of(task.weights), settings)
         fine_tuning = train_seq2seq(reader, train, task.run)
     seq2seq = fine_tuning.seq2seq
     with task.timed("predicting"):
-        answers = tuple(seq2seq.answers(example.source for example in read(data.test)))
+        answers = tuple(seq2seq.answers(sources_of(read(data.test))))
     others = {}
     if (data.target_grammar or data.schemas) and not is_baseline:
         with task.timed("predicting legal targets"):
@@ -590,7 +602,7 @@ def fine_tuned(
         # The share of training examples that come out right, of a sample where they are many.
         different = distinct_pairs(data.train)
         tried = random.Random(0).sample(different, min(TRIED, len(different)))
-        predictions = seq2seq.predict([example.source for example in read(tried)])
+        predictions = seq2seq.predict(sources_of(read(tried)))
         accuracy = sum(map(data.judge.is_right, predictions, tried)) / len(tried)
     figures = {
         "train_examples": float(len(data.train)),
@@ -623,6 +635,7 @@ def error_figures(data: RecipeData, answers: Sequence[Answer]) -> dict[str, floa
     ).findings
     figures = {"errors": float(len(findings))}
     for cause in ERRORS:
+        # An error may have several causes.
         holds = [cause in finding.causes for finding in findings]
         figures[f"error_{cause.name.lower()}"] = sum(holds) / max(len(holds), 1)
     return figures
@@ -677,6 +690,7 @@ def read_answers(path: Path, examples: Sequence[Example]) -> tuple[Answer, ...]:
         raise FormatError(f"expected {len(examples)} answers, found {len(lines)}", path)
     answers = []
     for (place, line), example in zip(lines, examples):
+        # Answers to other sentences would be of an older test set.
         match strict_json(line, place):
             case {
                 "source": example.source,

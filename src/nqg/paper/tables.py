@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from statistics import fmean
 from typing import Any
 
@@ -49,37 +50,34 @@ class ResultTable:
 
     @property
     def heading(self) -> str:
-        return (
-            self.title if self.number is None else f"Table {self.number}: {self.title}"
-        )
+        if self.number is None:
+            return self.title
+        return f"Table {self.number}: {self.title}"
 
 
 def tables(results: Results) -> list[ResultTable]:
     """Every table of the paper for which something was run, and a table of the runs."""
     joined = with_means_of_mcd(results)
-    of_paper = [
+    unreported = "Accuracy on splits that the paper does not report"
+    made = [
         accuracies(joined, 2, "Accuracy on SCAN and GeoQuery", (*SCAN, *GEOQUERY)),
         accuracies(results, 3, "Accuracy (exact set match) on Spider-SSP", SPIDER),
         accuracies(results, 4, "Accuracy (exact set match) on Spider-XSP", XSP),
-        accuracies(
-            results,
-            None,
-            "Accuracy on splits that the paper does not report",
-            UNREPORTED,
-        ),
+        accuracies(results, None, unreported, UNREPORTED),
         coverage_and_precision(joined),
-        best_legal(results),
-        types(results),
-        splits(results),
-        errors(results),
-        grammar_sizes(results),
-        deviations(results),
-        single_runs(results),
-        runs(results),
     ]
-    return [
-        table for table in of_paper if any(not is_papers(row) for row in table.rows)
+    remaining = [
+        best_legal,
+        types,
+        splits,
+        errors,
+        grammar_sizes,
+        deviations,
+        single_runs,
+        runs,
     ]
+    made += [make(results) for make in remaining]
+    return [table for table in made if not all(map(is_papers, table.rows))]
 
 
 def is_papers(row: Row) -> bool:
@@ -90,6 +88,7 @@ def with_means_of_mcd(results: Results) -> Results:
     """The records, and one more for each system and seed that was run on all three MCD splits: the
     means.
     """
+    # Records of the three splits that differ in nothing else belong together.
     groups: dict[Cell, list[Record]] = {}
     for record in results.records:
         if record.cell.recipe in MCD:
@@ -100,6 +99,7 @@ def with_means_of_mcd(results: Results) -> Results:
     for cell, group in groups.items():
         if len(group) < len(MCD):
             continue
+        # A mean needs a figure of each split.
         figures = {}
         for name in group[0].figures:
             values: list[Any] = [record.figures.get(name) for record in group]
@@ -113,6 +113,7 @@ def recipes_run(results: Results, names: Iterable[str]) -> list[Recipe]:
     run = {record.cell.recipe for record in results.records}
     recipes = []
     for name in names:
+        # The mean of the three has no recipe of its own.
         if name == MEAN_OF_MCD and name in run:
             recipes.append(replace(read_recipe(MCD[0]), name=name, split="mcd"))
         elif name in run:
@@ -130,6 +131,7 @@ def of_recipes(
 ) -> ResultTable:
     """A table with a column for each recipe, without rows that have no figure."""
     header = (first, *(recipe.title for recipe in recipes))
+    # A row without a figure says nothing.
     known = [row for row in rows if {*row[1:]} != {UNKNOWN_FIGURE}]
     return ResultTable(number, title, header, tuple(known), notes)
 
@@ -149,8 +151,12 @@ def our_rows(
     return rows
 
 
-def paper_row(title: str, figures: Iterable[float | None]) -> Row:
-    return (f"paper: {title}", *map(_number, figures))
+def paper_row(
+    title: str, recipes: Iterable[Recipe], table: str, name: str, digits: int = 1
+) -> Row:
+    """A row of the paper's: for each recipe what a table of `PaperFigures` has under a name."""
+    figures = [getattr(recipe.paper, table).get(name) for recipe in recipes]
+    return (f"paper: {title}", *(_number(figure, digits) for figure in figures))
 
 
 def accuracies(
@@ -167,12 +173,9 @@ def accuracies(
     rows += our_rows(
         results, recipes, "train_accuracy", series, " on training examples"
     )
-    for system in dict.fromkeys(
-        system for recipe in recipes for system in recipe.paper.accuracy
-    ):
-        rows.append(
-            paper_row(system, [recipe.paper.accuracy.get(system) for recipe in recipes])
-        )
+    systems = chain.from_iterable(recipe.paper.accuracy for recipe in recipes)
+    for system in dict.fromkeys(systems):
+        rows.append(paper_row(system, recipes, "accuracy", system))
     notes = stand_ins(results, recipes, "nqg", "seq2seq")
     return of_recipes(number, title, recipes, rows, *notes, first="system")
 
@@ -180,6 +183,7 @@ def accuracies(
 def stand_ins(results: Results, recipes: Sequence[Recipe], *systems: str) -> list[str]:
     """Which weights stand in for those that the paper used, in the rows of `systems`."""
     names = [recipe.name for recipe in recipes]
+    # For the weights that a recipe names, those that were used instead.
     used: dict[str, set[str]] = {}
     for record in results.records:
         cell = record.cell
@@ -190,6 +194,7 @@ def stand_ins(results: Results, recipes: Sequence[Recipe], *systems: str) -> lis
 
 def coverage_and_precision(results: Results) -> ResultTable:
     recipes = recipes_run(results, (*SCAN, *GEOQUERY, *SPIDER))
+    # Only splits for which the paper reports them.
     recipes = [recipe for recipe in recipes if recipe.paper.nqg]
     rows = nqg_rows(results, recipes, NQG_MEASURES[1:])
     notes = stand_ins(results, recipes, "nqg")
@@ -207,8 +212,9 @@ def types(results: Results) -> ResultTable:
     """What types bring, written by hand or inferred from the training programs, beside the paper's
     parser.
     """
+    # Weights with which no parser has types have nothing to compare.
     recipes = recipes_run(results, GEOQUERY)
-    parsers = [each for each in results.series(GEOQUERY) if each.system in GRAMMARS]
+    parsers = results.series(GEOQUERY, GRAMMARS)
     with_types = {each.weights for each in parsers if each.system != "nqg"}
     series = [each for each in parsers if each.weights in with_types]
     return of_recipes(
@@ -228,15 +234,12 @@ def nqg_rows(
     Figures have a `prefix` that names another way to decode.
     """
     if series is None:
-        every = results.series([recipe.name for recipe in recipes])
-        series = [each for each in every if each.system == "nqg"]
+        series = results.series([recipe.name for recipe in recipes], ("nqg",))
     rows: list[Row] = []
     for name in names:
         rows += our_rows(results, recipes, prefix + name, series, f" {name}")
-        figures = [recipe.paper.nqg.get(name) for recipe in recipes]
-        if name == "accuracy":
-            figures = [recipe.paper.accuracy.get("NQG") for recipe in recipes]
-        rows.append(paper_row(f"NQG {name}", figures))
+        where = ("accuracy", "NQG") if name == "accuracy" else ("nqg", name)
+        rows.append(paper_row(f"NQG {name}", recipes, *where))
     return rows
 
 
@@ -255,9 +258,7 @@ def splits(results: Results) -> ResultTable:
             _number(paper.split.get("divergence"), 2),
         )
         papers = _number(paper.accuracy.get("T5-Base"))
-        ours = [
-            series for series in results.series([name]) if series.system == "seq2seq"
-        ]
+        ours = results.series([name], ("seq2seq",))
         for series in ours:
             accuracy = _share(results.figure(name, series, "accuracy"))
             rows.append((*split, series.weights, accuracy, papers))
@@ -279,13 +280,12 @@ def errors(results: Results) -> ResultTable:
         counts = [results.figure(recipe.name, each, "errors") for recipe in recipes]
         means = [_number(count.mean if count else None, 0) for count in counts]
         rows.append((f"{each.title}: errors", *means))
-    papers = [_number(recipe.paper.errors.get("errors"), 0) for recipe in recipes]
-    rows.append(("paper: T5-Base: errors", *papers))
+    rows.append(paper_row("T5-Base: errors", recipes, "errors", "errors", 0))
+    # The share of errors for which each cause holds.
     for cause in ERRORS:
         name, suffix = f"error_{cause.name.lower()}", f": % of them: {cause}"
         rows += our_rows(results, recipes, name, series, suffix)
-        figures = [recipe.paper.errors.get(name) for recipe in recipes]
-        rows.append(paper_row(f"T5-Base{suffix}", figures))
+        rows.append(paper_row(f"T5-Base{suffix}", recipes, "errors", name))
     title = "Errors of systems without a grammar, by what training lacked"
     return of_recipes(7, title, recipes, rows)
 
@@ -296,6 +296,7 @@ def single_runs(results: Results) -> ResultTable:
     rows = []
     for series in results.series(GEOQUERY):
         records = [results.of(recipe.name, series) for recipe in recipes]
+        # One seed alone is in the table of accuracies.
         if max(map(len, records)) > 1:
             cells = []
             for seeds in records:
@@ -343,9 +344,7 @@ def deviations(results: Results) -> ResultTable:
         ("coverage", "NQG coverage"),
         ("precision", "NQG precision"),
     ):
-        rows.append(
-            paper_row(title, [recipe.paper.deviation.get(name) for recipe in recipes])
-        )
+        rows.append(paper_row(title, recipes, "deviation", name))
     return of_recipes(9, "Standard deviation over seeds for GeoQuery", recipes, rows)
 
 
@@ -356,8 +355,7 @@ def runs(results: Results) -> ResultTable:
     rows: list[Row] = []
     for recipe in sorted({record.cell.recipe for record in results.records}):
         for series in results.series([recipe]):
-            records = results.of(recipe, series)
-            seconds = fmean(sum(record.seconds.values()) for record in records)
+            # The command that would run the series again.
             command = f"{recipe.replace(',', ' --set ')} --systems {series.system}"
             first, _, second = series.weights.partition("+")
             if series.system not in (*FALLBACKS, *PUBLISHED):
@@ -368,26 +366,20 @@ def runs(results: Results) -> ResultTable:
                 _share(results.figure(recipe, series, name))
                 for name in ("accuracy", "denotation_accuracy", "train_accuracy")
             ]
-            machines = ", ".join(sorted({record.hardware for record in records}))
-            # A plus sign marks a commit with changes.
-            commits = {
-                record.commit[:12] + "+" * record.commit.endswith("+")
-                for record in records
-            }
-            size, time = str(len(records)), f"{seconds:,.0f}"
-            rows.append(
-                (
-                    f"`{command}`",
-                    size,
-                    *figures,
-                    machines,
-                    time,
-                    ", ".join(sorted(commits)),
-                )
-            )
+            # What the runs of all seeds have in common is named once.
+            records = results.of(recipe, series)
+            hardware, commits, seconds = set(), set(), []
+            for record in records:
+                hardware.add(record.hardware)
+                # A plus sign marks a commit with changes.
+                commits.add(record.commit[:12] + "+" * record.commit.endswith("+"))
+                seconds.append(sum(record.seconds.values()))
+            machines = ", ".join(sorted(hardware))
+            origin = machines, f"{fmean(seconds):,.0f}", ", ".join(sorted(commits))
+            rows.append((f"`{command}`", str(len(records)), *figures, *origin))
     accuracies = ("accuracy", "same answers", "on training examples")
-    origin = ("hardware", "seconds a seed", "commit")
-    columns = ("command, after `nqg reproduce`", "seeds", *accuracies, *origin)
+    origins = ("hardware", "seconds a seed", "commit")
+    columns = ("command, after `nqg reproduce`", "seeds", *accuracies, *origins)
     return ResultTable(None, "Runs", columns, tuple(rows))
 
 
@@ -421,6 +413,7 @@ def markdown(tables: Iterable[ResultTable]) -> str:
             lines.append(
                 "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
             )
+            # Figures are aligned to the right.
             if number == 0:
                 lines.append("|---|" + "--:|" * (len(row) - 1))
         lines.append("")

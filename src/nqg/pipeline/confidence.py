@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
+from typing import cast
 
 from nqg.answers import exact_match
 from nqg.data.example import Example, distinct_pairs
@@ -14,7 +15,7 @@ from nqg.errors import SettingsError
 from nqg.evaluation.calibration import folds, knowledge, made_out_of_scope
 from nqg.inference.hybrid import Hybrid
 from nqg.inference.parser import Parser
-from nqg.model.confidence import Calibrator, HeldOutSentence, Trial
+from nqg.model.confidence import Evidence, HeldOutSentence, Trial
 from nqg.pipeline.run import Run
 from nqg.pipeline.settings import TrainSettings
 from nqg.run_config import sha256
@@ -80,7 +81,9 @@ def default_folds(settings: TrainSettings, folds: int, run: Run) -> int:
     """As many as there are, unless a second reader makes each of them take minutes."""
     import torch
 
-    is_slow = not (run.device or "").startswith("cuda") and not torch.cuda.is_available()
+    is_slow = (
+        not (run.device or "").startswith("cuda") and not torch.cuda.is_available()
+    )
     return 1 if settings.seq2seq and is_slow else folds
 
 
@@ -100,13 +103,36 @@ def trials(
     found = candidates(system, train, [example.source for example in asked] + made)
     sentences = []
     for example, trial_candidates in zip(asked, found):
-        trial_list = []
-        for program, trial in trial_candidates:
-            is_right = exact_match(program, example.target)
-            trial_list.append(Trial(trial, is_right))
+        tried = []
+        for program, evidence in trial_candidates:
+            tried.append(Trial(evidence, exact_match(program, example.target)))
         is_new = template(example.target) not in known_templates
-        sentences.append(HeldOutSentence(tuple(trial_list), is_new_template=is_new))
+        sentences.append(HeldOutSentence(tuple(tried), is_new_template=is_new))
     for trial_candidates in found[len(asked) :]:
         wrong = tuple(Trial(evidence, False) for _, evidence in trial_candidates)
         sentences.append(HeldOutSentence(wrong, is_in_scope=False))
     return sentences
+
+
+def candidates(
+    system: Parser | Hybrid, train: Sequence[Example], sentences: Sequence[str]
+) -> list[list[tuple[str, Evidence]]]:
+    """The programs that the readers propose for each sentence, and what speaks for each."""
+    parser = system
+    if isinstance(system, Hybrid):
+        parser = cast(Parser, system.parser)
+    assert isinstance(parser, Parser)
+    known = knowledge(parser, train, has_seq2seq=isinstance(system, Hybrid))
+    informed = Parser(replace(parser.model, calibrator=known))
+    found: list[list[tuple[str, Evidence]]] = []
+    if isinstance(system, Hybrid):
+        for _, joint in replace(system, parser=informed).candidates(sentences):
+            found.append([(each.target, each.evidence) for each in joint])
+        return found
+    for answer in informed.single_answers(sentences):
+        found.append([])
+        if answer.target is not None and answer.reading and answer.reading.evidence:
+            corrected = len(answer.corrections)
+            evidence = replace(answer.reading.evidence, corrected=corrected)
+            found[-1].append((answer.target, evidence))
+    return found

@@ -78,3 +78,13 @@ Listener = Callable[[Event], None]
 
 def ignore(event: Event) -> None:
     """The listener of a training that nobody watches."""
+
+
+def only_progress(listener: Listener) -> Listener:
+    """A listener to a training inside of another one, of which only the progress matters."""
+
+    def listen(event: Event) -> None:
+        if isinstance(event, WorkDone):
+            listener(event)
+
+    return listen

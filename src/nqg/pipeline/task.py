@@ -115,16 +115,6 @@ class ParserTask:
             types,
         )
 
-    def as_written(self, examples: Sequence[Example]) -> Sequence[Example]:
-        """The examples for a model that copies words: with slots, in their original casing."""
-        if not self.values:
-            return examples
-        sources = self.values.as_written(example.source for example in examples)
-        return [
-            replace(example, source=source)
-            for example, source in zip(examples, sources)
-        ]
-
 
 def read_text(inputs: TrainingInput, settings: TrainSettings, run: Run) -> PreparedText:
     """The text stage: how raw text becomes tokens and values, fitted to the training examples."""

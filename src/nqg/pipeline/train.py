@@ -7,27 +7,29 @@ The stages, each in its own file: *text* and *types* (`task`), *grammar*, *parse
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nqg.data.example import distinct_pairs
+from nqg.data.example import Example, distinct_pairs
 from nqg.errors import NqgError, counted
-from nqg.evaluation.calibration import (
-    GateTrial,
-    calibrated_gate,
-    fitted_calibrator,
-    with_confidence,
-)
+from nqg.evaluation.calibration import fitted, knowledge
 from nqg.evaluation.metrics import score
 from nqg.grammar.grammar import Grammar
 from nqg.induction.settings import InductionSettings
 from nqg.inference.hybrid import Hybrid, TokenSystem
 from nqg.inference.parser import Parser
 from nqg.inference.rules_by_hand import misfits
-from nqg.model.checkpoint import MOST_NON_TERMINALS, Measurement, Provenance, load_model
-from nqg.pipeline.confidence import held_out_trials
-from nqg.pipeline.events import Listener, Stage, TrainReport, ignore
+from nqg.model.checkpoint import (
+    MOST_NON_TERMINALS,
+    Measurement,
+    Provenance,
+    SavedModel,
+    load_model,
+)
+from nqg.model.confidence import Calibrator
+from nqg.pipeline.confidence import held_out_sentences
+from nqg.pipeline.events import Listener, Stage, TrainReport, ignore, only_progress
 from nqg.pipeline.grammar import learn_grammar
 from nqg.pipeline.parser import fitting_threads, train_parser
 from nqg.pipeline.run import Run
@@ -41,7 +43,7 @@ from nqg.pipeline.task import (
     parser_task,
     read_text,
 )
-from nqg.run_config import DataFingerprint
+from nqg.run_config import DataFingerprint, sha256
 from nqg.training.parser_training import ParserTraining
 from nqg.training.processes import Processes
 
@@ -68,8 +70,8 @@ def train(
 
     `data` is a `.tsv` or `.jsonl` file, or pairs of strings, `Example`s, dictionaries, or rows of a
     `datasets.Dataset`. `settings` are a `TrainSettings` or the TOML file of a project. `seq2seq`
-    names a second reader for what the grammar does not answer: weights from Hugging Face, a folder
-    of them, or "embedded". With `dev`, training ends with the weights that do best on these
+    names a second reader beside the grammar: weights from Hugging Face, a folder of them, or
+    "embedded". With `dev`, training ends with the weights that do best on these
     examples. A `grammar` is used instead of searching for one, `manual_rules` are added to it,
     programs over a `database` are checked against its schema, and `start_from` is a model of some
     of the same examples to go on from. A training that was interrupted continues from what is in
@@ -117,7 +119,7 @@ def train(
     chosen.check()
     if database and chosen.seq2seq:
         raise NqgError(
-            "a fallback cannot be trained with a database yet; omit 'seq2seq' or 'database'"
+            "a second reader cannot be trained with a database yet; omit 'seq2seq' or 'database'"
         )
     # Run the stages; one training at a time in a folder.
     run_path = None if run_folder is None else Path(run_folder)
@@ -131,18 +133,59 @@ def train(
     return system
 
 
+@dataclass(frozen=True)
+class TrainedReaders:
+    """What all stages but the last have made."""
+
+    task: ParserTask
+    training: ParserTraining
+    seq2seq: Seq2seq | None
+
+    @property
+    def model(self) -> SavedModel:
+        """The grammar's model, which reads raw sentences."""
+        task = self.task
+        model = replace(self.training.model, text=task.text, language=task.language)
+        if task.values:
+            # In training, slots know the values of the training examples; from now on they find
+            # them.
+            model = replace(
+                model, grammar=replace(model.grammar, slots=task.text.slots)
+            )
+        return model
+
+    def system(self, model: SavedModel) -> Parser | Hybrid:
+        parser = Parser(model)
+        if self.seq2seq is None:
+            return parser
+        return Hybrid.joined(parser, self.seq2seq)
+
+
 def _train(
     inputs: TrainingInput, settings: TrainSettings, run: Run
 ) -> Parser | Hybrid | TokenSystem:
     _warn_of_fewer_examples(inputs, run)
     for table, values in settings.tables():
         run.detail(f"[{table}] {values}")
-    reader = SecondReader.of(settings)
     run.stage(Stage.TEXT)
     text = read_text(inputs, settings, run)
     if settings.model is None:
+        reader = SecondReader.of(settings)
         assert reader, "the settings have a model, or a second reader"
         return _train_seq2seq_alone(text, reader, run)
+    readers = train_readers(inputs, text, settings, run)
+    run.stage(Stage.CONFIDENCE)
+    calibrator = None
+    if settings.confidence.folds != 0:
+        calibrator = _learned_confidence(inputs, settings, readers, run)
+    return _assembled(inputs, readers, calibrator, run)
+
+
+def train_readers(
+    inputs: TrainingInput, text: PreparedText, settings: TrainSettings, run: Run
+) -> TrainedReaders:
+    """The stages from types to the second reader."""
+    reader = SecondReader.of(settings)
     run.stage(Stage.TYPES)
     task = parser_task(inputs, text, settings, run)
     with fitting_threads(task):
@@ -153,18 +196,52 @@ def _train(
         task = replace(task, rules=induction or grammar)
         run.stage(Stage.PARSER)
         training = train_parser(task, grammar, run)
-        second = None
-        if reader:
-            run.stage(Stage.SEQ2SEQ)
-            examples = task.as_written(task.examples)
-            second = train_seq2seq(
-                reader, examples, run, grammar=training.model.grammar
-            ).seq2seq
-        run.stage(Stage.CONFIDENCE)
-        trials: list[GateTrial] = []
-        if settings.confidence.folds != 0:
-            trials = held_out_trials(settings.confidence, task, training, reader, run)
-        return _assembled(inputs, settings, task, training, second, trials, run)
+    second = None
+    if reader:
+        run.stage(Stage.SEQ2SEQ)
+        examples = text.training.as_typed
+        model = training.model
+        second = train_seq2seq(reader, examples, run, grammar=model.grammar).seq2seq
+    return TrainedReaders(task, training, second)
+
+
+def _learned_confidence(
+    inputs: TrainingInput, settings: TrainSettings, readers: TrainedReaders, run: Run
+) -> Calibrator | None:
+    """The confidence of readers, from readers of folds: these are trained in the same way."""
+    task, training = readers.task, readers.training
+    fold_settings = settings
+    if isinstance(task.rules, InductionSettings):
+        # A simpler search will do: rules that are a little worse make confidence no higher.
+        induction = replace(task.rules, returning=False)
+        fold_settings = replace(settings, induction=induction)
+    if training.trainer.best:
+        steps = training.trainer.best.step
+        fold_settings = replace(
+            fold_settings, training=replace(settings.training, steps=steps)
+        )
+
+    def train_fold(examples: Sequence[Example], fold_run: Run) -> Parser | Hybrid:
+        fold_run = replace(fold_run, listener=only_progress(run.listener))
+        train = replace(inputs.train, examples=tuple(examples))
+        fold_inputs = replace(
+            inputs, train=train, dev=None, earlier=None, earlier_folder=None
+        )
+        text = read_text(fold_inputs, fold_settings, fold_run)
+        fold = train_readers(fold_inputs, text, fold_settings, fold_run)
+        return fold.system(fold.model)
+
+    examples = inputs.train.examples
+    grammars = f"{task.rules}{task.manual_rules}{task.target_grammar}"
+    fingerprint = sha256(f"{examples}{fold_settings}{grammars}")
+    with fitting_threads(task):
+        sentences = held_out_sentences(examples, settings, train_fold, run, fingerprint)
+        if not sentences:
+            return None
+        known = knowledge(
+            Parser(readers.model), examples, has_seq2seq=readers.seq2seq is not None
+        )
+    return fitted(known, sentences, settings.confidence.least_precision)
 
 
 def _warn_of_fewer_examples(inputs: TrainingInput, run: Run) -> None:
@@ -200,23 +277,13 @@ def _train_seq2seq_alone(
 
 def _assembled(
     inputs: TrainingInput,
-    settings: TrainSettings,
-    task: ParserTask,
-    training: ParserTraining,
-    second: Seq2seq | None,
-    trials: Sequence[GateTrial],
+    readers: TrainedReaders,
+    calibrator: Calibrator | None,
     run: Run,
 ) -> Parser | Hybrid:
     """The system of all stages, with its confidence, its manual rules, and how it was made."""
-    # Confidence, and the gate that needs it.
-    model, calibrator, gate = training.model, None, None
-    if trials:
-        calibrator = fitted_calibrator(
-            Parser(model), task.examples, trials, settings.confidence.min_precision
-        )
-        model = replace(model, calibrator=calibrator)
-        if settings.confidence.gate:
-            gate = calibrated_gate(with_confidence(trials, calibrator.weights))
+    task, training = readers.task, readers.training
+    model = replace(readers.model, calibrator=calibrator)
     if task.manual_rules:
         # Rules by hand are kept, also those that no example needs.
         model = model.with_rules_by_hand(task.manual_rules)
@@ -224,7 +291,7 @@ def _assembled(
         for rule, reason in unusable.items():
             run.note(f"rule '{rule}' is kept, but cannot be used: {reason}")
 
-    # How the model was made, and its figures.
+    # How the model was made.
     records, best = training.trainer.records, training.trainer.best
     provenance = Provenance.of(
         task.examples, training.settings, [step.to_dict() for step in records]
@@ -237,8 +304,9 @@ def _assembled(
     # Scores on the dev examples.
     scores = None
     if inputs.dev:
-        answers = Parser(model).answers(example.source for example in task.dev)
-        targets = [example.target for example in task.dev]
+        dev = inputs.dev.examples
+        answers = Parser(model).answers(example.source for example in dev)
+        targets = [example.target for example in dev]
         scores = score([answer.target for answer in answers], targets)
         shares = {name: getattr(scores, name) for name in scores.intervals()}
         measured = Measurement(
@@ -247,9 +315,6 @@ def _assembled(
         provenance = replace(provenance, measurements=(measured,))
     # Tell the listener, and put the system together.
     distinct = len(distinct_pairs(task.examples))
-    held_out = None
-    if calibrator:
-        held_out = {"answers": calibrator.trials, "right": calibrator.right}
     report = TrainReport(
         rules=len(model.grammar),
         examples=len(training.data),
@@ -259,17 +324,8 @@ def _assembled(
         loss=records[-1].loss,
         best_step=best.step if best else None,
         dev=scores.to_dict() if scores else None,
-        confidence=str(calibrator or ""),
-        held_out=held_out,
-        gate=f"{gate}; {gate.calibration}" if gate else "",
+        calibrator=calibrator,
         dev_scores=scores,
     )
     run.listener(report)
-    model = replace(
-        model, text=task.text, language=task.language, provenance=provenance
-    )
-    if task.values:
-        # In training, slots know the values of the training examples; from now on they find them.
-        model = replace(model, grammar=replace(model.grammar, slots=task.text.slots))
-    parser = Parser(model)
-    return parser if second is None else Hybrid.joined(parser, second, gate)
+    return readers.system(replace(model, provenance=provenance))

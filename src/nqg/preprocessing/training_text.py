@@ -65,6 +65,16 @@ class TrainingText:
         return examples
 
     @cached_property
+    def as_typed(self) -> list[Example]:
+        """The examples as a sequence-to-sequence model learns from them: sentences as somebody typed
+        them, whose words it copies, and the tokens of programs.
+        """
+        examples = []
+        for example, pair in zip(self.raw, self.pairs):
+            examples.append(_joined(example.source.split(), pair.program, example.id))
+        return examples
+
+    @cached_property
     def slots(self) -> SlotMatcher | None:
         """The slots, which know their mentions in these examples; None where the text has none."""
         if not self.has_slots:

@@ -7,7 +7,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from itertools import chain, product
+from itertools import chain, filterfalse, product
+from operator import attrgetter
 from typing import NamedTuple
 
 from nqg.slots.delexicalize import (
@@ -89,18 +90,19 @@ def fit_slots(
         if slot.kind != "text":
             readings = occurrences[slot.name]
             second = replace(slot, name=f"{slot.name}-2", forms=())
-            free = [reading for reading in readings if not reading.covering_length]
+            free = filterfalse(attrgetter("covering_length"), readings)
             variant = Variant.of(second, free)
             has_values = len(variant.values) >= MIN_VALUES
             if has_values and variant.weight / len(readings) >= MIN_SECONDARY:
                 chosen.append(variant.slot)
+    # Slots of free text, behind the declared ones.
     if finds_texts:
         matcher = replace(draft, slots=tuple(chosen))
-        inferred = infer_free_text_slots(
-            pairs, delexicalize_pairs(matcher, pairs), matcher
-        )
-        texts = [fit_text_form(slot, matcher, pairs) for slot in inferred]
-        chosen[len(declared) : len(declared)] = texts
+        delexicalized = delexicalize_pairs(matcher, pairs)
+        at = len(declared)
+        for slot in infer_free_text_slots(pairs, delexicalized, matcher):
+            chosen.insert(at, fit_text_form(slot, matcher, pairs))
+            at += 1
     if not chosen:
         return SlotMatcher(tokenize_value=tokenize_value)
     return replace(draft, slots=tuple(chosen))

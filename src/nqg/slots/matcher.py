@@ -27,7 +27,8 @@ from nqg.text.brackets import QUOTATION_MARKS, QUOTES
 from nqg.text.programs import STRUCTURE
 from nqg.text.sentences import TokenizedSentence
 
-# Three limits on what one sentence or one typo may cost; not measured.
+# Three limits on what one sentence or one typo may cost in time. What is beyond them is not read
+# as a slot, or not corrected; training refuses an expression that is too slow.
 REGEX_SECONDS = 0.05
 MAX_QUOTED_WORDS = 100
 MAX_COMPARED_NAMES = 100_000

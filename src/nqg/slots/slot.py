@@ -39,7 +39,8 @@ Kind = Literal[
 BUILT_IN: tuple[Kind, ...] = ("quoted", "time", "date", "duration", "ordinal", "number")
 WORD_FORMS = ("{verbatim}", "{lower}")
 LISTED_FORMS = ("{value}", "{lower_value}", "{lower}", "{verbatim}")
-# The counted repetitions of an expression are written out when it is compiled. Not measured.
+# The counted repetitions of an expression are written out when it is compiled. The bound keeps an
+# expression of a settings file from filling the memory.
 MAX_REPEATS = 10_000
 
 

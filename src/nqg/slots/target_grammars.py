@@ -64,7 +64,7 @@ def allow_number_slots(
     return TargetGrammar((*target_grammar.productions, *more))
 
 
-# The most tokens of a value in a rule by hand; not measured.
+# The most tokens of a value in a rule by hand. It bounds the spans that are tried.
 MAX_LITERAL_LENGTH = 16
 
 

@@ -76,8 +76,7 @@ def audits(
     measured = []
     for name, split in splits.items():
         parts = split.parts(examples)
-        subsets = {"train": parts.train, "dev": parts.dev, "test": parts.test}
-        train, dev, test = map(len, subsets.values())
+        train, dev, test = map(len, parts)
         if not train or not test:
             sizes = f"train has {train} examples and test {test}"
             raise SettingsError(f"{name}: {sizes}; both need some")
@@ -87,6 +86,7 @@ def audits(
         has_unseen = unseen[starts[sides.test + 1]] > unseen[starts[sides.test]]
         test_templates = {templates[position] for position in split.test}
         train_templates = {templates[position] for position in split.train}
+        lengths = dict(zip(parts._fields, map(_lengths, parts)))
         measured.append(
             Audit(
                 name=name,
@@ -99,7 +99,7 @@ def audits(
                 atom_divergence=tallied_divergence(sides.atoms),
                 test_templates=len(test_templates),
                 shared_templates=len(test_templates & train_templates),
-                lengths={subset: _lengths(held) for subset, held in subsets.items()},
+                lengths=lengths,
             )
         )
     return measured

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +27,8 @@ from nqg.sql.schema import Schema, read_database
 from nqg.sql.tokens import (
     NAME,
     RESERVED,
-    SQL_QUOTES,
     is_number,
+    is_string,
     quoted,
     sql_text,
     sql_words,
@@ -84,18 +84,23 @@ class Rows:
         """
         yield "\t".join(self.columns)
         for row in self.rows:
-            values = ("" if value is None else str(_plain(value)) for value in row)
-            yield "\t".join(" ".join(value.split()) for value in values)
+            yield "\t".join(map(_one_line, row))
         if self.is_cut:
             yield "…"
+
+
+def _one_line(value: Value) -> str:
+    if value is None:
+        return ""
+    return " ".join(str(_plain(value)).split())
 
 
 def _plain(value: Value) -> str | int | float | None:
     if isinstance(value, bytes):
         return f"x'{value.hex()}'"
-    return (
-        str(value) if isinstance(value, float) and not math.isfinite(value) else value
-    )
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,29 +128,20 @@ class Database:
         comments, and with strings in single quotation marks, which are never names.
         """
         try:
-            words = [
-                quoted(word, "'") if word[0] in SQL_QUOTES else word
-                for word in sql_words(query)
-            ]
-            if [word.lower() for word in words[:1]] != ["select"]:
+            words = [quoted(word, "'") for word in sql_words(query)]
+            if not words or words[0].lower() != "select":
                 raise QueryError(
                     f"expected a query that begins with 'select', found {query[:80]!r}"
                 )
             columns, rows = self._fetched(words)
         except FormatError as error:
             raise QueryError(str(error)) from None
-        except (
-            sqlite3.Error,
-            sqlite3.Warning,
-            ValueError,
-            OverflowError,
-        ) as error:  # of several statements: a Warning
-            late = (
-                f"it takes more than {self.seconds:g} s"
-                if "interrupted" in str(error)
-                else str(error)
-            )
-            raise QueryError(f"the query does not run: {late}") from None
+        # A query of several statements is a Warning.
+        except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as error:
+            reason = str(error)
+            if "interrupted" in reason:
+                reason = f"it takes more than {self.seconds:g} s"
+            raise QueryError(f"the query does not run: {reason}") from None
         return Rows(columns, tuple(rows[: self.most_rows]), len(rows) > self.most_rows)
 
     def _fetched(
@@ -154,30 +150,30 @@ class Database:
         """The columns and rows of a query, one row more than there may be."""
         with self._guarded(time.monotonic() + self.seconds) as connection:
             cursor = connection.execute(sql_text(words))
-            return tuple(
-                name for name, *_ in cursor.description or ()
-            ), cursor.fetchmany(self.most_rows + 1)
+            names = tuple(column[0] for column in cursor.description or ())
+            return names, cursor.fetchmany(self.most_rows + 1)
 
     @contextmanager
     def _guarded(self, until: float) -> Iterator[sqlite3.Connection]:
         """A connection of its own, for one query: what one query does to it, the next one never
         meets.
         """
-        tables = {table.name for table in self.schema.tables}
+        tables = self.schema.columns_of_tables
 
         def authorize(
             action: int, first: str | None, second: str | None, *_: str | None
         ) -> int:
             # A list of what is allowed is safer than one of what is denied.
-            is_allowed = (
-                action == sqlite3.SQLITE_SELECT
-                or (action == sqlite3.SQLITE_READ and (first or "").lower() in tables)
-                or (
-                    action == sqlite3.SQLITE_FUNCTION
-                    and (second or "").lower() in FUNCTIONS
-                )
-            )
-            return sqlite3.SQLITE_OK if is_allowed else sqlite3.SQLITE_DENY
+            if action == sqlite3.SQLITE_SELECT:
+                return sqlite3.SQLITE_OK
+            if action == sqlite3.SQLITE_READ and (first or "").lower() in tables:
+                return sqlite3.SQLITE_OK
+            if (
+                action == sqlite3.SQLITE_FUNCTION
+                and (second or "").lower() in FUNCTIONS
+            ):
+                return sqlite3.SQLITE_OK
+            return sqlite3.SQLITE_DENY
 
         # The file is opened for reading only, whatever the query says.
         uri = f"{Path(self.place).resolve().as_uri()}?mode=ro"
@@ -198,10 +194,9 @@ class Database:
 _MARKS = "( ) , . * + - / = <> < > <= >= != ||"
 URL_MARKS = frozenset(_MARKS.split())
 _KEYWORDS = "case when then else end offset escape true false"
-FORBIDDEN_KEYWORDS = RESERVED.union(_KEYWORDS.split())
-FORBIDDEN = frozenset(
-    ["into", "for", "procedure", "with", "returning"]
-)  # even where a column is called so
+QUERY_KEYWORDS = RESERVED.union(_KEYWORDS.split())
+# Forbidden even where a column is called so.
+FORBIDDEN = frozenset(["into", "for", "procedure", "with", "returning"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,26 +208,22 @@ class UrlDatabase(Database):
     ) -> tuple[tuple[str, ...], list[tuple[Value, ...]]]:
         from nqg.sql.database_url import connected
 
-        words = words[:-1] if words[-1] == ";" else words
+        if words[-1] == ";":
+            words.pop()
         self._check(words)
         try:
             with connected(self.place, self.seconds) as connection:
                 once = connection.execution_options(
                     no_parameters=True, stream_results=True
                 )
-                found = once.exec_driver_sql(sql_text(words))
+                result = once.exec_driver_sql(sql_text(words))
                 # One row more than is shown tells whether the result was cut.
-                rows = [
-                    tuple(map(_as_value, row))
-                    for row in found.fetchmany(self.most_rows + 1)
-                ]
-                if any(
-                    isinstance(value, (str, bytes)) and len(value) > MOST_BYTES
-                    for row in rows
-                    for value in row
-                ):
-                    raise QueryError("the query does not run: a value is too long")
-                return tuple(found.keys()), rows
+                fetched = result.fetchmany(self.most_rows + 1)
+                rows = [tuple(map(_as_value, row)) for row in fetched]
+                for value in chain.from_iterable(rows):
+                    if isinstance(value, (str, bytes)) and len(value) > MOST_BYTES:
+                        raise QueryError("the query does not run: a value is too long")
+                return tuple(result.keys()), rows
         except QueryError:
             raise
         except NqgError as error:
@@ -242,38 +233,37 @@ class UrlDatabase(Database):
         """Refuse what is not known to be harmless: names of nothing in the schema, functions not on
         the list, marks.
         """
-        lower = [word.lower() for word in words]
+        # Its size has bounds that SQLite would have set itself.
+        lower = list(map(str.lower, words))
         depth = max(accumulate((word == "(") - (word == ")") for word in words))
-        if (
-            sum(map(len, words)) > MOST_BYTES
-            or depth > BOUNDS[sqlite3.SQLITE_LIMIT_EXPR_DEPTH]
-        ):
+        is_deep = depth > BOUNDS[sqlite3.SQLITE_LIMIT_EXPR_DEPTH]
+        if is_deep or sum(map(len, words)) > MOST_BYTES:
             raise QueryError("the query does not run: it is too long, or too deep")
+        selects = lower.count("select")
         if (
-            lower.count("select") > BOUNDS[sqlite3.SQLITE_LIMIT_COMPOUND_SELECT]
+            selects > BOUNDS[sqlite3.SQLITE_LIMIT_COMPOUND_SELECT]
             or len(words) > MOST_QUERY_WORDS
         ):
             raise QueryError(
                 "the query does not run: it is too long, or selects too often"
             )
-        tables = {table.name for table in self.schema.tables}
-        known = tables.union(
-            FORBIDDEN_KEYWORDS, *(table.columns for table in self.schema.tables)
-        )
-        known |= {
-            word
-            for before, word in pairwise(lower)
-            if before == "as" or before in tables
-        }  # aliases
+        tables = self.schema.columns_of_tables
+        names = {*QUERY_KEYWORDS, *tables}.union(*tables.values())
+        # A name behind `as` or behind a table is an alias.
+        for before, word in pairwise(lower):
+            if before == "as" or before in tables:
+                names.add(word)
+        names -= FORBIDDEN
         for word, after in zip(lower, [*lower[1:], ""], strict=True):
-            is_string, is_name = word[0] in SQL_QUOTES, NAME.fullmatch(word) is not None
-            is_called = is_name and after == "(" and word not in FORBIDDEN_KEYWORDS
-            if (
-                (is_string and "\\" in word)
-                or (is_name and word in FORBIDDEN)
-                or (is_name and word not in (FUNCTIONS if is_called else known))
-                or not (is_string or is_name or word in URL_MARKS or is_number(word))
-            ):
+            if is_string(word):
+                is_allowed = "\\" not in word
+            elif not NAME.fullmatch(word):
+                is_allowed = word in URL_MARKS or is_number(word)
+            elif after == "(" and word not in QUERY_KEYWORDS:
+                is_allowed = word in FUNCTIONS
+            else:
+                is_allowed = word in names
+            if not is_allowed:
                 raise QueryError(
                     f"the query does not run: {word!r:.80} is not allowed in it"
                 )
@@ -292,8 +282,6 @@ def _as_value(value: Any) -> Value:
         return float(value)
     if isinstance(value, (bytearray, memoryview)):
         return bytes(value)
-    return (
-        value
-        if value is None or isinstance(value, (str, int, float, bytes))
-        else str(value)
-    )
+    if value is None or isinstance(value, (str, int, float, bytes)):
+        return value
+    return str(value)

@@ -8,10 +8,10 @@ done is rolled back.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nqg.errors import MissingExtra, NqgError
 from nqg.sql.schema import known_name
@@ -47,28 +47,27 @@ def connected(url: str, seconds: float = SECONDS) -> Iterator[Connection]:
     except ImportError as error:
         raise MissingExtra("a database that is not a SQLite file", "sql") from error
     try:
-        found = make_url(url)
-        name = found.render_as_string(hide_password=True)
+        parsed = make_url(url)
+        name = parsed.render_as_string(hide_password=True)
     except SQLAlchemyError:
         raise NqgError(
             "expected the URL of a database, such as postgresql+psycopg://user@host/name"
         ) from None
-    if (
-        found.get_backend_name() == "sqlite"
-        and not Path(found.database or "").is_file()
-    ):
-        raise NqgError(
-            f"{name}: expected a SQLite database, found no such file"
-        )  # where a connection would make one
+    # A connection to a SQLite file that does not exist would make one.
+    is_sqlite = parsed.get_backend_name() == "sqlite"
+    if is_sqlite and not Path(parsed.database or "").is_file():
+        raise NqgError(f"{name}: expected a SQLite database, found no such file")
     is_late = threading.Event()
     try:
         with create_engine(url, poolclass=NullPool).connect() as connection:
             for statement in READ_ONLY.get(connection.dialect.name, ()):
                 connection.exec_driver_sql(statement)
-            if limit := TIME_LIMIT.get(connection.dialect.name):
+            limit = TIME_LIMIT.get(connection.dialect.name)
+            if limit is not None:
                 connection.exec_driver_sql(
                     limit.format(milliseconds=int(1000 * seconds), seconds=seconds)
                 )
+            # Drivers of the other databases are told to stop from outside.
             timer = threading.Timer(seconds, _stop, [connection, is_late])
             timer.daemon = True
             timer.start()
@@ -77,16 +76,13 @@ def connected(url: str, seconds: float = SECONDS) -> Iterator[Connection]:
             finally:
                 timer.cancel()
                 connection.rollback()
-    except (
-        SQLAlchemyError,
-        ImportError,
-    ) as error:  # the latter of a driver that is not installed
-        first = error.orig if isinstance(error, DBAPIError) else error
-        reason = (
-            f"it takes more than {seconds:g} s"
-            if is_late.is_set()
-            else str(first).partition("\n")[0]
-        )
+    # A driver that is not installed is an ImportError.
+    except (SQLAlchemyError, ImportError) as error:
+        if is_late.is_set():
+            reason = f"it takes more than {seconds:g} s"
+        else:
+            cause = error.orig if isinstance(error, DBAPIError) else error
+            reason = str(cause).partition("\n")[0]
         raise NqgError(f"{name}: {reason}") from None
 
 
@@ -97,13 +93,14 @@ def _stop(connection: Connection, is_late: threading.Event) -> None:
     is_late.set()
     driver = connection.connection.dbapi_connection
     for name in ("interrupt", "cancel"):
-        if (stop := getattr(driver, name, None)) is not None:
+        stop = getattr(driver, name, None)
+        if stop is not None:
             stop()
             return
 
 
-def values_of(url: str, table: str, column: str) -> list[str]:
-    """The distinct values of a column; names match in any casing."""
+def distinct_rows(url: str, table: str, column: str) -> Sequence[Sequence[Any]]:
+    """The distinct values of a column, each as a row; names match in any casing."""
     with connected(url) as connection:
         from sqlalchemy import MetaData, Table, inspect, select
 
@@ -112,5 +109,5 @@ def values_of(url: str, table: str, column: str) -> list[str]:
         name = known_name("table of the database", table, tables)
         columns = Table(name, MetaData(), autoload_with=connection).columns
         selected = columns[known_name(f"column of {table}", column, columns.keys())]
-        rows = connection.execute(select(selected).distinct().order_by(selected))
-        return [str(value) for (value,) in rows if value is not None]
+        query = select(selected).distinct().order_by(selected)
+        return connection.execute(query).fetchall()

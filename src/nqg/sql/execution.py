@@ -25,9 +25,8 @@ class Executed:
     database: Database
 
     def answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
-        return (
-            executed(answer, self.database) for answer in self.system.answers(sentences)
-        )
+        answers = self.system.answers(sentences)
+        return (executed(answer, self.database) for answer in answers)
 
 
 def executed(answer: Answer, database: Database) -> Answer:
@@ -63,10 +62,10 @@ class ExecutionJudge:
         except QueryError:
             return exact_match(prediction, example.target)
         try:
-            found = self.database.run(as_sql(prediction))
+            predicted = self.database.run(as_sql(prediction))
         except QueryError:
             return False
-        return same_result(found, expected, ordered=is_ordered(example.target))
+        return same_result(predicted, expected, ordered=is_ordered(example.target))
 
 
 def same_result(rows: Rows, others: Rows, *, ordered: bool) -> bool:
@@ -76,16 +75,21 @@ def same_result(rows: Rows, others: Rows, *, ordered: bool) -> bool:
     >>> same_result(one, other, ordered=False), same_result(one, other, ordered=True)
     (True, False)
     """
-    first, second = (
-        [tuple(map(_comparable, row)) for row in each.rows] for each in (rows, others)
-    )
-    return (
-        first == second if ordered else Counter(first) == Counter(second)
-    ) and rows.is_cut == others.is_cut
+    if rows.is_cut != others.is_cut:
+        return False
+    first = _comparable(rows)
+    second = _comparable(others)
+    if ordered:
+        return first == second
+    return Counter(first) == Counter(second)
 
 
-def _comparable(value: Value) -> Value:
-    """Sums of the same numbers in another order may differ in the last digits."""
+def _comparable(result: Rows) -> list[tuple[Value, ...]]:
+    """The rows with rounded numbers: sums in another order may differ in the last digits."""
+    return [tuple(map(_rounded, row)) for row in result.rows]
+
+
+def _rounded(value: Value) -> Value:
     return float(f"{value:.10g}") if isinstance(value, float) else value
 
 

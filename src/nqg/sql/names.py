@@ -18,7 +18,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import chain, count
 
 import sqlglot
 from sqlglot import exp
@@ -64,11 +64,9 @@ class Source:
     @property
     def label(self) -> str:
         """What a message calls it."""
-        return (
-            self.node.name
-            if isinstance(self.node, exp.Table)
-            else self.node.alias or "(select …)"
-        )
+        if isinstance(self.node, exp.Table):
+            return self.node.name
+        return self.node.alias or "(select …)"
 
     def has(self, column: str, tables: Tables) -> bool:
         """Whether a column is of this source; a table that does not exist has them all."""
@@ -90,9 +88,8 @@ class Select:
     columns: list[exp.Column]
     shares_columns: bool = False  # where `natural` or `using` make one column of two
     sources: list[Source] = field(default_factory=list)
-    compound: list[Select] = field(
-        default_factory=list
-    )  # what `union` and the like join, itself among them
+    # What `union` and the like join, itself among them.
+    compound: list[Select] = field(default_factory=list)
 
     @property
     def enclosing(self) -> Iterator[Select]:
@@ -116,9 +113,10 @@ class Select:
 
     def source_of(self, column: exp.Column) -> Source | None:
         """The nearest source that is called as a column is qualified."""
-        for select in self.enclosing if column.table else ():
-            for source in select.called(column.table):
-                return source
+        if column.table:
+            for select in self.enclosing:
+                for source in select.called(column.table):
+                    return source
         return None
 
     def alias_of(self, column: exp.Column) -> exp.Identifier | None:
@@ -128,13 +126,15 @@ class Select:
         owners: list[Select | None] = []
         if column.table:
             source = self.source_of(column)
-            owners.append(None if source is None else source.select)
+            if source is not None:
+                owners.append(source.select)
         else:
             for select in self.enclosing:
                 owners.extend(source.select for source in select.sources)
                 owners.append(select)
-        for owner in owners:
-            for alias in owner.aliases if owner else ():
+        # A table has no select, and gives no names to results.
+        for owner in filter(None, owners):
+            for alias in owner.aliases:
                 if alias.name.lower() == column.name.lower():
                     return alias
         return None
@@ -145,11 +145,9 @@ class Select:
             if result.is_star:
                 # A star with a table in front stands for the columns of that table
                 # only.
-                among = (
-                    self.called(result.table)
-                    if isinstance(result, exp.Column)
-                    else self.sources
-                )
+                among = self.sources
+                if isinstance(result, exp.Column):
+                    among = self.called(result.table)
                 if any(source.has(column, tables) for source in among):
                     return True
             elif (
@@ -169,9 +167,8 @@ def parse_selects(query: str) -> list[Select]:
             f"expected a query that begins with 'select', found {query[:80]!r}"
         )
     try:
-        statements = [
-            each for each in sqlglot.parse(query, dialect=Dialect) if each is not None
-        ]
+        # An empty statement, such as behind the last semicolon, is None.
+        statements = list(filter(None, sqlglot.parse(query, dialect=Dialect)))
         scope = build_scope(statements[0])
         if len(statements) > 1 or scope is None:
             raise FormatError(f"expected one query, found {query[:80]!r}")
@@ -194,33 +191,33 @@ def _selects(
 ) -> Iterator[Select]:
     """The selects of a query and of all in it, from outside to inside."""
     compound: list[Select] = []
-    scopes = _joined_scopes(scope)
-    for each in scopes:
+    joined = _joined_scopes(scope)
+    for operand in joined:
         shares = any(
             join.method == "NATURAL" or join.args.get("using")
-            for join in each.find_all(exp.Join)
+            for join in operand.find_all(exp.Join)
         )
-        results = (
-            each.expression.selects if isinstance(each.expression, exp.Select) else []
-        )
+        query = operand.expression
+        results = query.selects if isinstance(query, exp.Select) else []
+        columns = _columns(operand)
         compound.append(
-            Select(results, parent, clause, _columns(each), shares, compound=compound)
+            Select(results, parent, clause, columns, shares, compound=compound)
         )
-    if scope is not scopes[-1]:
+    if scope is not joined[-1]:
         # The `order by` of a union stands behind its last select.
         compound[-1].columns += _columns(scope)
-    for select, each in zip(compound, scopes, strict=True):
+    for select, operand in zip(compound, joined, strict=True):
         # Subqueries after `from` do not see the tables beside them.
         inner: list[Select] = []
         first_selects: dict[int, Select] = {}
-        for child in each.derived_table_scopes:
-            found = list(_selects(child, parent, clause))
-            first_selects[id(child.expression)] = found[0]
-            inner += found
-        for child in each.subquery_scopes:
+        for child in operand.derived_table_scopes:
+            derived = list(_selects(child, parent, clause))
+            first_selects[id(child.expression)] = derived[0]
+            inner += derived
+        for child in operand.subquery_scopes:
             inner += _selects(child, select, _clause(child.expression))
         # Tables and subqueries come in the order of the text.
-        for node in each.find_all(exp.Table, exp.Subquery):
+        for node in operand.find_all(exp.Table, exp.Subquery):
             subquery = first_selects.get(id(node.unnest()))
             if subquery is not None or isinstance(node, exp.Table):
                 select.sources.append(Source(node, subquery))
@@ -230,13 +227,8 @@ def _selects(
 
 def _joined_scopes(scope: Scope) -> list[Scope]:
     """The selects that `union`, `intersect` and `except` join."""
-    if not scope.set_operation_scopes:
-        return [scope]
-    return [
-        each
-        for operand in scope.set_operation_scopes
-        for each in _joined_scopes(operand)
-    ]
+    operands = map(_joined_scopes, scope.set_operation_scopes)
+    return list(chain.from_iterable(operands)) or [scope]
 
 
 def _columns(scope: Scope) -> list[exp.Column]:
@@ -282,32 +274,27 @@ def sql_problem(query: str, schema: Schema) -> str:
         selects = parse_selects(query)
     except FormatError as error:
         return str(error)
-    tables = {table.name: frozenset(table.columns) for table in schema.tables}
     # The problems are found lazily, so nothing after the first is looked at.
-    return next(_problems(selects, tables), "")
+    return next(_problems(selects, schema.columns_of_tables), "")
 
 
 def _problems(selects: Sequence[Select], tables: Tables) -> Iterator[str]:
     for select in selects:
         for source in select.sources:
-            if (
-                isinstance(source.node, exp.Table)
-                and source.node.name.lower() not in tables
-            ):
-                yield f"there is no table '{source.node.name}'"
+            table = source.node.name
+            if isinstance(source.node, exp.Table) and table.lower() not in tables:
+                yield f"there is no table '{table}'"
+        # SQLite makes do with two tables of one name until a column could be of both.
         for name, number in Counter(source.name for source in select.sources).items():
-            if (
-                name and number > 1
-            ):  # SQLite makes do with it until a column could be of both
+            if name and number > 1:
                 yield f"{number} tables of the query are called '{name}'"
     for select in selects:
         for column in select.columns:
             number = _candidates(select, column, tables)
-            if (
-                number == 0 and _clause(column) is exp.Order
-            ):  # after a union it may name a column of any select
+            # After a union, `order by` may name a column of any select.
+            if number == 0 and _clause(column) is exp.Order:
                 number = max(
-                    _candidates(each, column, tables) for each in select.compound
+                    _candidates(operand, column, tables) for operand in select.compound
                 )
             if number == 0:
                 yield _missing(select, column)
@@ -317,32 +304,32 @@ def _problems(selects: Sequence[Select], tables: Tables) -> Iterator[str]:
 
 def _candidates(select: Select, column: exp.Column, tables: Tables) -> int:
     """How many columns a name could mean, in the nearest select that has one."""
-    name, clause = column.name.lower(), _clause(column)
+    name = column.name.lower()
+    clause = _clause(column)
     is_local = clause in (exp.Group, exp.Order) or column.is_star
-    for scope in [select] if is_local else select.enclosing:
+    for scope in select.enclosing:
         among = scope.called(column.table) if column.table else scope.sources
         number = sum(source.has(name, tables) for source in among)
         if number > 0:
             return 1 if scope.shares_columns else number
         # `where` and what comes after it may use the name of a result.
-        if (
-            not column.table
-            and clause is not exp.Select
-            and name in (alias.name.lower() for alias in scope.aliases)
-        ):
+        named = (alias.name.lower() for alias in scope.aliases)
+        if not column.table and clause is not exp.Select and name in named:
             return 1
+        if is_local:
+            break
         clause = scope.clause
     return 0
 
 
 def _missing(select: Select, column: exp.Column) -> str:
-    known = select.sources
+    sources = select.sources
     if column.table:
         source = select.source_of(column)
         if source is None:
             return f"no table of the query is called '{column.table}'"
-        known = [source]
-    labels = [source.label for source in known]
+        sources = [source]
+    labels = [source.label for source in sources]
     if len(labels) == 1:
         return f"table '{labels[0]}' has no column '{column.name}'"
     return f"no table of the query ({', '.join(labels)}) has a column '{column.name}'"
@@ -371,9 +358,8 @@ class AliasStyle:
         """
         styles: Counter[str | None] = Counter()
         names: dict[str, Counter[str]] = defaultdict(Counter)
-        for source, alias in _aliased_sources(
-            select for query in queries for select in read_selects(query)
-        ):
+        selects = chain.from_iterable(map(read_selects, queries))
+        for source, alias in _aliased_sources(selects):
             prefix = alias.name.rstrip("0123456789")
             if COUNTED_ALIAS.fullmatch(alias.name):
                 styles[None] += 1
@@ -383,15 +369,15 @@ class AliasStyle:
                 styles[""] += 1
                 if source.select is None:
                     names[source.node.name.lower()][alias.name] += 1
-        usual = styles.most_common(1)[0][0] if styles else "t"
+        if not styles:
+            return cls()
+        usual = styles.most_common(1)[0][0]
         if usual != "":
             return cls(usual)
-        return cls(
-            names={
-                table: aliases.most_common(1)[0][0]
-                for table, aliases in sorted(names.items())
-            }
-        )
+        chosen: dict[str, str] = {}
+        for table, aliases in sorted(names.items()):
+            chosen[table] = aliases.most_common(1)[0][0]
+        return cls(names=chosen)
 
 
 T1 = AliasStyle()
@@ -412,12 +398,9 @@ def qualified_share(queries: Iterable[str]) -> float:
     >>> qualified_share(["select t1.a from x as t1", "select a , b , x.c from x"])
     0.5
     """
-    columns = [
-        column
-        for query in queries
-        for select in read_selects(query)
-        for column in select.columns
-    ]
+    columns: list[exp.Column] = []
+    for select in chain.from_iterable(map(read_selects, queries)):
+        columns += select.columns
     return sum(column.table != "" for column in columns) / max(len(columns), 1)
 
 
@@ -455,13 +438,15 @@ def numbered_aliases(query: str, style: AliasStyle = T1) -> str:
     """
 
     def candidates(source: Source) -> Iterator[str]:
-        usual = (
-            style.names.get(source.node.name.lower()) if source.select is None else None
-        )
-        if usual:
-            yield usual
-        for number in count(2 if usual else 1):
-            yield f"{usual or style.prefix}{number}"
+        prefix = style.prefix
+        first = 1
+        # A table with an alias of its own counts from its second use on.
+        if source.select is None and source.node.name.lower() in style.names:
+            prefix = style.names[source.node.name.lower()]
+            yield prefix
+            first = 2
+        for number in count(first):
+            yield f"{prefix}{number}"
 
     selects = read_selects(query)
     if style.prefix is not None:
@@ -475,10 +460,9 @@ def numbered_aliases(query: str, style: AliasStyle = T1) -> str:
             if DERIVED_FIELD.fullmatch(alias.name):
                 bases[_start(alias)] = LATER_USE.sub("", alias.name)
     numbers: dict[str, Iterator[int]] = defaultdict(count)
-    names = {
-        start: f"{base}alias{next(numbers[base])}"
-        for start, base in sorted(bases.items())
-    }
+    names: dict[int, str] = {}
+    for start, base in sorted(bases.items()):
+        names[start] = f"{base}alias{next(numbers[base])}"
     return _renamed(query, selects, names)
 
 
@@ -502,32 +486,29 @@ def _assigned(
     names: dict[int, str] = {}
 
     def called(source: Source) -> str:
-        return (
-            source.name
-            if source.alias is None
-            else names.get(_start(source.alias), "").lower()
-        )
+        if source.alias is None:
+            return source.name
+        return names.get(_start(source.alias), "").lower()
 
-    used = [
-        (select, source)
-        for select in selects
-        for column in select.columns
-        if (source := select.source_of(column))
-    ]
-    for (
-        select
-    ) in selects:  # from outside to inside, so that what is around has its names
+    # The source that each qualified column means, with the select in which it is used.
+    used: list[tuple[Select, Source]] = []
+    for select in selects:
+        for column in select.columns:
+            source = select.source_of(column)
+            if source is not None:
+                used.append((select, source))
+    # From outside to inside, so that what is around has its names.
+    for select in selects:
         taken = {source.name for source in select.sources if source.alias is None}
-        for inner, source in used:
-            if select in inner.enclosing and source not in select.sources:
-                taken.add(called(source))
-        for source in select.sources:
-            if source.alias is not None:
-                name = next(
-                    name for name in candidates(source) if name.lower() not in taken
-                )
-                names[_start(source.alias)] = name
-                taken.add(name.lower())
+        for inner, meant in used:
+            if select in inner.enclosing and meant not in select.sources:
+                taken.add(called(meant))
+        for source, alias in _aliased_sources([select]):
+            for name in candidates(source):
+                if name.lower() not in taken:
+                    break
+            names[_start(alias)] = name
+            taken.add(name.lower())
     return names
 
 
@@ -545,10 +526,9 @@ def _renamed(query: str, selects: Sequence[Select], aliases: Mapping[int, str]) 
 
     for select in selects:
         # An alias is renamed where it is given, and then where columns use it.
-        for alias in (
-            *select.aliases,
-            *(source.alias for source in select.sources if source.alias),
-        ):
+        for alias in select.aliases:
+            rename(alias, alias)
+        for _, alias in _aliased_sources([select]):
             rename(alias, alias)
         for column in select.columns:
             rename(column.this, select.alias_of(column))

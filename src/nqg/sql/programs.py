@@ -34,6 +34,7 @@ from nqg.sql.target_grammar import SqlForm, sql_target_grammar
 from nqg.sql.tokens import (
     SQL_QUOTES,
     is_number,
+    is_string,
     quoted,
     sql_text,
     sql_tokens,
@@ -42,10 +43,10 @@ from nqg.sql.tokens import (
 from nqg.text.sentences import SentenceTokenizer
 from nqg.types.target_grammar import TargetGrammar
 
-FEWEST = (
-    2  # values that questions and queries must share before a column is a slot unasked
-)
-QUALIFIED = 0.9  # of the columns stand behind their tables: then these say enough
+# Values that questions and queries must share before a column is a slot unasked.
+FEWEST = 2
+# Where so many columns stand behind their tables, these say enough.
+QUALIFIED = 0.9
 
 
 @dataclass(frozen=True)
@@ -54,9 +55,8 @@ class SqlPrograms:
 
     schema: Schema
     aliases: AliasStyle
-    words: Mapping[
-        str, str
-    ]  # how a word that is written otherwise than in lower case is written most often
+    # How a word that is written otherwise than in lower case is written most often.
+    words: Mapping[str, str]
     quote: str
     ends_with_semicolon: bool
     form: SqlForm = SqlForm.NAMED
@@ -86,28 +86,30 @@ class SqlPrograms:
         spellings: dict[str, Counter[str]] = {}
         quotes = Counter({"'": 0})
         for query in queries:
-            with suppress(
-                FormatError
-            ):  # of a string that is never closed; `tokenize` refuses it
+            # A string that is never closed is refused by `tokenize`.
+            with suppress(FormatError):
                 for word in sql_words(named_aliases(query)):
-                    if word[0] in SQL_QUOTES:
+                    if is_string(word):
                         quotes[word[0]] += 1
                     else:
                         spellings.setdefault(word.lower(), Counter())[word] += 1
-        usual = {
-            word: found.most_common(1)[0][0]
-            for word, found in sorted(spellings.items())
-        }
+        # Only what is not in lower case has to be remembered.
+        usual: dict[str, str] = {}
+        for word, counts in sorted(spellings.items()):
+            spelling = counts.most_common(1)[0][0]
+            if spelling != word:
+                usual[word] = spelling
         ended = sum(query.rstrip().endswith(";") for query in queries)
+        form = SqlForm.NAMED
+        if qualified_share(queries) > QUALIFIED:
+            form = SqlForm.QUALIFIED
         return cls(
             schema,
             AliasStyle.of(queries),
-            {word: written for word, written in usual.items() if word != written},
+            usual,
             quotes.most_common(1)[0][0],
             2 * ended > len(queries),
-            SqlForm.QUALIFIED
-            if qualified_share(queries) > QUALIFIED
-            else SqlForm.NAMED,
+            form,
         )
 
     def __str__(self) -> str:
@@ -122,7 +124,7 @@ class SqlPrograms:
     def tokenize(self, query: str) -> tuple[str, ...]:
         """The tokens of a query in the one form that the target grammar knows."""
         words = [
-            quoted(word, "'") if word[0] in SQL_QUOTES else word.lower()
+            quoted(word, "'") if is_string(word) else word.lower()
             for word in sql_words(named_aliases(query))
         ]
         while words[-1:] == [";"]:
@@ -132,12 +134,7 @@ class SqlPrograms:
     def render(self, tokens: Iterable[str]) -> str:
         """The query that tokens make, spelled as the training queries are."""
         words = sql_words(sql_text(tokens))
-        written = (
-            quoted(word, self.quote)
-            if word[0] in SQL_QUOTES
-            else self.words.get(word, word)
-            for word in words
-        )
+        written = (quoted(self.words.get(word, word), self.quote) for word in words)
         query = numbered_aliases(sql_text(written), self.aliases)
         return f"{query};" if self.ends_with_semicolon else query
 
@@ -158,55 +155,43 @@ class SqlPrograms:
         `customers-city = {column = "customers.city", database = "shop.db"}`.
         """
         tokenize = SentenceTokenizer().tokenize
-        read = [
-            ([word.casefold() for word in tokenize(question)], sql_words(query))
-            for question, query in pairs
-        ]
-        strings = [
-            {word[1:-1].casefold() for word in query if word[0] in SQL_QUOTES}
-            for _, query in read
-        ]
-        shared: dict[
-            str, Set[str]
-        ] = {}  # names of the columns that questions and queries share
+        # The words of each question with the strings of its query, if it has any.
+        questions: list[tuple[list[str], set[str]]] = []
+        numbers: set[str] = set()
+        for question, query in pairs:
+            words = list(map(str.casefold, tokenize(question)))
+            query_words = sql_words(query)
+            numbers.update(filter(is_number, {*words}.intersection(query_words)))
+            strings = {word[1:-1].casefold() for word in filter(is_string, query_words)}
+            if strings:
+                questions.append((words, strings))
+        # The columns of whose values questions and queries share some, with all their values.
+        shared: dict[str, Set[str]] = {}
         for column in self.schema.columns:
             names = column_values(database, column, tokenize)
-            shown = {
-                value.casefold()
-                for (words, _), own in zip(read, strings, strict=True)
-                for _, _, value in (names.matches(words) if own else ())
-                if value.casefold() in own
-            }
+            shown: set[str] = set()
+            for words, strings in questions:
+                matched = {value.casefold() for _, _, value in names.matches(words)}
+                shown |= matched & strings
             if len(shown) >= FEWEST:
                 shared[column] = names.values.keys()
-        place = str(database if is_url(database) else Path(database).resolve())
+        # Of columns with the same values the largest, or the first of them, is the slot.
         largest = sorted(shared, key=lambda column: -len(shared[column]))
-        found = {
-            re.sub(r"[^a-z0-9]+", "-", column).strip("-"): {
-                "column": column,
-                "database": place,
-            }
-            for column in shared
-            if not any(
-                shared[column] <= shared[larger]
-                for larger in largest[: largest.index(column)]
-            )
-        }
-        numbers = {
-            word
-            for words, query in read
-            for word in {*words}.intersection(query)
-            if is_number(word)
-        }
-        return found | (
-            {"number": {"kind": "number"}} if len(numbers) >= FEWEST else {}
-        )
+        place = str(database if is_url(database) else Path(database).resolve())
+        slots: dict[str, dict[str, str]] = {}
+        for column, values in shared.items():
+            larger = largest[: largest.index(column)]
+            if not any(values <= shared[other] for other in larger):
+                name = re.sub(r"[^a-z0-9]+", "-", column).strip("-")
+                slots[name] = {"column": column, "database": place}
+        if len(numbers) >= FEWEST:
+            slots["number"] = {"kind": "number"}
+        return slots
 
     def write(self, path: Path) -> None:
         """Write it as JSON; `read` gives it back."""
-        write_text(
-            path, json.dumps(asdict(self) | {"form": self.form.value}, indent=1) + "\n"
-        )
+        fields = asdict(self) | {"form": self.form.value}
+        write_text(path, json.dumps(fields, indent=1) + "\n")
 
     @classmethod
     def read(cls, path: Path) -> SqlPrograms:

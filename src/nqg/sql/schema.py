@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,11 @@ class Schema:
             for column in table.columns
         )
 
+    @property
+    def columns_of_tables(self) -> dict[str, frozenset[str]]:
+        """The columns of each table."""
+        return {table.name: frozenset(table.columns) for table in self.tables}
+
     def __str__(self) -> str:
         return " | ".join(
             f"{table.name} : {' , '.join(table.columns)}" for table in self.tables
@@ -86,7 +92,7 @@ def _tables(fetch: Callable[..., list[tuple[Any, ...]]]) -> dict[str, list[str]]
         f"select name from sqlite_master where {kinds} order by rowid"
     ):
         columns = fetch("select name from pragma_table_info(?)", [name])
-        tables[name] = [column for (column,) in columns]
+        tables[name] = list(chain.from_iterable(columns))
     return tables
 
 
@@ -121,16 +127,18 @@ def _table(name: str, columns: Iterable[str]) -> Table:
 def distinct_values(database: Path | str, table: str, column: str) -> list[str]:
     """The distinct values of a column; names match in any casing."""
     if is_url(database):
-        from nqg.sql.database_url import values_of
+        from nqg.sql.database_url import distinct_rows
 
-        return values_of(str(database), table, column)
-    path = Path(database)
-    with _opened(path) as fetch:
-        tables = _tables(fetch)
-        table = known_name(f"table of {path}", table, tables)
-        column = known_name(f"column of {table} in {path}", column, tables[table])
-        names = [name.replace('"', '""') for name in (column, table)]
-        rows = fetch('select distinct "{}" from "{}" order by 1'.format(*names))
+        rows = distinct_rows(str(database), table, column)
+    else:
+        path = Path(database)
+        with _opened(path) as fetch:
+            tables = _tables(fetch)
+            table = known_name(f"table of {path}", table, tables)
+            column = known_name(f"column of {table} in {path}", column, tables[table])
+            # A quotation mark inside a quoted name is written twice.
+            names = [name.replace('"', '""') for name in (column, table)]
+            rows = fetch('select distinct "{}" from "{}" order by 1'.format(*names))
     return [str(value) for (value,) in rows if value is not None]
 
 

@@ -7,10 +7,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from importlib import resources
+from itertools import chain
 
 from nqg.errors import SettingsError
 from nqg.sql.schema import Schema
-from nqg.sql.tokens import SPACE, SQL_QUOTES, is_number, sql_tokens, sql_words
+from nqg.sql.tokens import (
+    SPACE,
+    SQL_QUOTES,
+    is_number,
+    is_string,
+    sql_tokens,
+    sql_words,
+)
 from nqg.types.target_grammar import format_symbols, format_target_symbol
 
 
@@ -34,22 +42,18 @@ class SqlConstants:
         >>> SqlConstants.of(["select a from t where b = 'x y' limit 3"])
         SqlConstants(numbers=('3',), inside_strings=('x', 'y'))
         """
-        words = {word for query in queries for word in sql_words(query)}
-        inside = {
-            token
-            for word in words
-            if word[0] in SQL_QUOTES
-            for token in sql_tokens(word)[1:-1]
-        }
+        words = set(chain.from_iterable(map(sql_words, queries)))
+        inside: set[str] = set()
+        for word in filter(is_string, words):
+            inside.update(sql_tokens(word)[1:-1])
         return cls(tuple(sorted(filter(is_number, words))), tuple(sorted(inside)))
 
 
 class SqlForm(Enum):
     """How far a grammar of SQL ties columns to tables."""
 
-    PUBLISHED = (
-        "published"  # any column of the database, whatever the tables of the query
-    )
+    # Any column of the database, whatever the tables of the query.
+    PUBLISHED = "published"
     # Columns of the tables of its query; aliases are called after their tables
     # (`named_aliases`).
     NAMED = "named"
@@ -76,36 +80,29 @@ def sql_target_grammar(
     )
     if form is SqlForm.PUBLISHED:
         select = sections["clauses"] + sections["select"]
-        lines = [
-            sections["shared"],
-            select,
-            sections["published"],
-            *_published_names(schema),
-        ]
+        around = sections["published"]
+        names = _published_names(schema)
     else:
-        select = (
-            sections["growing clauses"]
-            + sections["select"]
-            + sections["more of select"]
-        )
-        lines = [
-            sections["shared"],
-            select,
-            sections["named"],
-            *_named_tables(schema, select, form),
-        ]
-    return "".join(f"{line}\n" for line in (*lines, *_constants(constants)))
+        select = sections["growing clauses"] + sections["select"]
+        select += sections["more of select"]
+        around = sections["named"]
+        names = _named_tables(schema, select, form)
+    lines = [sections["shared"], select, around, *names, *_constants(constants)]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _alternatives(category: str, names: Iterable[str]) -> str:
-    alternatives = dict.fromkeys(format_symbols(sql_tokens(name)) for name in names)
+    alternatives = dict.fromkeys(map(_symbols, names))
     return f"<{category}> ::= {' | '.join(alternatives)}"
 
 
+def _symbols(name: str) -> str:
+    return format_symbols(sql_tokens(name))
+
+
 def _all_columns(schema: Schema) -> str:
-    return _alternatives(
-        "column_name", (column for table in schema.tables for column in table.columns)
-    )
+    columns = chain.from_iterable(table.columns for table in schema.tables)
+    return _alternatives("column_name", columns)
 
 
 def _published_names(schema: Schema) -> Iterator[str]:
@@ -113,14 +110,15 @@ def _published_names(schema: Schema) -> Iterator[str]:
     yield _all_columns(schema)
     for number, table in enumerate(schema.tables):
         columns = f"columns_of_table_{number}"
-        yield f"<column_of_table> ::= {format_symbols(sql_tokens(table.name))} . <{columns}>"
+        yield f"<column_of_table> ::= {_symbols(table.name)} . <{columns}>"
         yield _alternatives(columns, table.columns)
-    yield f"<alias> ::= {' | '.join(f't{number}' for number in range(1, 10))}"
+    yield "<alias> ::= t1 | t2 | t3 | t4 | t5 | t6 | t7 | t8 | t9"
 
 
-def _uses(name: str) -> list[str]:
-    """What a table is called each time that a `from` has it."""
-    return [name, *(f"{name}_{use}" for use in (2, 3, 4))]
+def _uses(name: str, before: str = "", after: str = "") -> str:
+    """What a table may be called each time that a `from` has it, as alternatives."""
+    names = (name, f"{name}_2", f"{name}_3", f"{name}_4")
+    return " | ".join(f"{before}{use}{after}" for use in names)
 
 
 def _named_tables(schema: Schema, select: str, form: SqlForm) -> Iterator[str]:
@@ -131,30 +129,23 @@ def _named_tables(schema: Schema, select: str, form: SqlForm) -> Iterator[str]:
     before it.
     """
     is_qualified = form is SqlForm.QUALIFIED
-    yield f"<derived> ::= {' | '.join(_uses('derived_table'))}"
+    yield f"<derived> ::= {_uses('derived_table')}"
     yield f"<column> ::= <column_name>\n{_all_columns(schema)}"
     if is_qualified:
         yield "<tables> ::= <source>"
     # What a copy refers to has to be copied as well, or tables would be mixed.
-    copied = {
-        *re.findall(r"^<(\w+)>", select, flags=re.MULTILINE),
-        "tables",
-        "column",
-        "qualifier",
-    }
+    copied = {"tables", "column", "qualifier"}
+    copied.update(re.findall(r"^<(\w+)>", select, flags=re.MULTILINE))
     any_copied = re.compile(rf"<({'|'.join(sorted(copied))})>")
-    productions = "\n".join(
-        line for line in select.splitlines() if line.startswith("<")
-    )
+    productions = "\n".join(re.findall("^<.*", select, flags=re.MULTILINE))
     for number, table in enumerate(schema.tables):
         # A name that is no plain word cannot be part of a category, so a number is.
-        name = format_symbols(sql_tokens(table.name))
+        name = _symbols(table.name)
         of = table.name if re.fullmatch(r"\w+", table.name) else f"table.{number}"
-        names = _uses(name)
         if is_qualified:
-            yield f"\n# {of}\n<source> ::= {' | '.join([name, *(f'{name} as {each}' for each in names)])}"
-            yield f"<qualifier> ::= {' | '.join(names)}"
-            yield f"<column> ::= {' | '.join(f'{each} . <column_name:{of}>' for each in names)}"
+            yield f"\n# {of}\n<source> ::= {name} | {_uses(name, f'{name} as ')}"
+            yield f"<qualifier> ::= {_uses(name)}"
+            yield f"<column> ::= {_uses(name, after=f' . <column_name:{of}>')}"
             yield _alternatives(f"column_name:{of}", table.columns)
             continue
         yield f"\n# {of}\n<selected> ::= <selection:{of}>"
@@ -162,27 +153,21 @@ def _named_tables(schema: Schema, select: str, form: SqlForm) -> Iterator[str]:
         yield f"<tables:{of}> ::= {name} | {name} as <alias:{of}>"
         yield f"<qualifier> ::= <qualifier:{of}>\n<column> ::= <qualifier:{of}> . <column_name:{of}>"
         yield f"<qualifier:{of}> ::= <alias:{of}>"
-        yield f"<alias:{of}> ::= {' | '.join(names)}"
+        yield f"<alias:{of}> ::= {_uses(name)}"
         yield f"<column:{of}> ::= <column_name:{of}> | <qualifier:{of}> . <column_name:{of}> | <field>"
         yield _alternatives(f"column_name:{of}", table.columns)
         yield any_copied.sub(rf"<\1:{of}>", productions)
 
 
 def _constants(constants: SqlConstants | None) -> Iterator[str]:
-    yield "\n# Constants"
-    yield f"<number> ::= {'<#>' if constants is None else ' | '.join(constants.numbers)}"
+    numbers = "<#>" if constants is None else " | ".join(constants.numbers)
+    yield f"\n# Constants\n<number> ::= {numbers}"
     # A string may hold the other quotation mark, but never its own.
     for quote, other in (SQL_QUOTES, reversed(SQL_QUOTES)):
-        inside = (
-            None
-            if constants is None
-            else dict.fromkeys((*constants.inside_strings, SPACE))
-        )
-        pieces = (
-            f"<'> | {other}"
-            if inside is None
-            else " | ".join(
-                format_target_symbol(each) for each in inside if each != quote
-            )
-        )
-        yield f"<in_{quote}> ::= <piece_{quote}> | <in_{quote}> <piece_{quote}>\n<piece_{quote}> ::= {pieces}"
+        pieces = f"<'> | {other}"
+        if constants is not None:
+            inside = dict.fromkeys((*constants.inside_strings, SPACE))
+            inside.pop(quote, None)
+            pieces = " | ".join(map(format_target_symbol, inside))
+        piece = f"<piece_{quote}>"
+        yield f"<in_{quote}> ::= {piece} | <in_{quote}> {piece}\n{piece} ::= {pieces}"

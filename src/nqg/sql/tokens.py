@@ -62,9 +62,8 @@ def sql_words(text: str) -> tuple[str, ...]:
             )
     words: list[str] = []
     for word in found:
-        if (
-            word[0] == "-" != word and words
-        ):  # in `a -1` the sign is an operator, in `= -1` it belongs to the number
+        # In `a -1` the sign is an operator, in `= -1` it belongs to the number.
+        if word[0] == "-" != word and words:
             left = words[-1]
             if (
                 _is_word(left) or left[-1] in (")", *SQL_QUOTES)
@@ -86,15 +85,16 @@ def sql_tokens(text: str) -> tuple[str, ...]:
         if word[0] not in SQL_QUOTES:
             tokens.append(word)
             continue
-        found = _INSIDE[word[0]].findall(word[1:-1].replace(SPACE, " "))
-        inside = ["", *(SPACE if token.isspace() else token for token in found), ""]
-        tokens.append(word[0])
-        for before, token, after in zip(inside, inside[1:], inside[2:], strict=False):
-            if not (
-                token == SPACE and _is_word(before) and _is_word(after)
-            ):  # one space goes without saying
+        quote = word[0]
+        inside = _INSIDE[quote].findall(word[1:-1].replace(SPACE, " "))
+        tokens.append(quote)
+        for before, token, after in zip(["", *inside], inside, [*inside[1:], ""]):
+            if not token.isspace():
                 tokens.append(token)
-        tokens.append(word[0])
+            # One space between two words goes without saying.
+            elif not (_is_word(before) and _is_word(after)):
+                tokens.append(SPACE)
+        tokens.append(quote)
     return tuple(tokens)
 
 
@@ -161,13 +161,20 @@ def as_sql(text: str) -> str:
         return text
 
 
-def quoted(string: str, quote: str) -> str:
-    """A string in these quotation marks instead of its own.
+def is_string(word: str) -> bool:
+    """Whether a word is a quoted string."""
+    return word[0] in SQL_QUOTES
 
-    >>> print(quoted('"Joe s"', "'"), quoted("'a''b'", '"'))
-    'Joe s' "a'b"
+
+def quoted(word: str, quote: str) -> str:
+    """A string in these quotation marks instead of its own; other words stay as they are.
+
+    >>> print(quoted('"Joe s"', "'"), quoted("'a''b'", '"'), quoted("from", "'"))
+    'Joe s' "a'b" from
     """
-    inside = string[1:-1].replace(2 * string[0], string[0])
+    if not is_string(word):
+        return word
+    inside = word[1:-1].replace(2 * word[0], word[0])
     return f"{quote}{inside.replace(quote, 2 * quote)}{quote}"
 
 

@@ -39,7 +39,8 @@ from nqg.types.target_grammar import TargetGrammar
 
 # Dev examples whose loss is computed at once. Not tuned.
 DEV_BATCH = 256
-# Sentences that have a word of free text, from which on the encoder may rely on it. Not measured.
+# Sentences that have a word of free text, from which on the encoder may rely on it.
+# With fewer it may learn single values by heart; not measured.
 MIN_WORD_COUNT = 3
 MakeSystem = Callable[[SavedModel], System]
 """Makes a model answer sentences: `nqg.inference.parser.Parser`, which is a later stage."""
@@ -101,10 +102,12 @@ class ParserTraining:
         sources = [example.source for example in examples]
         for number in sorted(forests.underivable(), reverse=True):
             del sources[number]
-        rate, warm_up = (
-            training.rate(model.encoder),
-            training.warm_up_steps(model.encoder),
-        )
+        rate = training.rate(model.encoder)
+        warm_up = training.warm_up_steps(model.encoder)
+        batch = max(training.batch(len(self.data)), 1)
+        evaluate = None
+        if dev:
+            evaluate = DevSet.of(self.model, dev, make_system(self.model)).scores
         self.trainer = Trainer(
             ForestObjective(scorer, self.data, training, processes),
             torch.optim.AdamW(
@@ -112,11 +115,9 @@ class ParserTraining:
             ),
             LearningRate(rate, training.steps, warm_up),
             config,
-            epoch=math.ceil(len(self.data) / max(training.batch(len(self.data)), 1)),
+            epoch=math.ceil(len(self.data) / batch),
             sources=sources,
-            evaluate=DevSet.of(self.model, dev, make_system(self.model)).scores
-            if dev
-            else None,
+            evaluate=evaluate,
         )
 
     def steps(

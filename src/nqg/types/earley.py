@@ -360,17 +360,17 @@ class Recogniser:
         labels.update(zip(categories, count(FIRST_CATEGORY, -1)))
 
         # The trie, and what is known about each of its nodes.
-        productions = []
+        rows = []
         for production in grammar.productions:
             symbols = production.left, *production.right
-            productions.append([labels[symbol] for symbol in symbols])
-        trie = trie_of(Ragged.of(productions))
-        lefts = FIRST_CATEGORY - np.array([symbols[0] for symbols in productions])
+            rows.append([labels[symbol] for symbol in symbols])
+        productions = Ragged.of(rows)
+        lefts = FIRST_CATEGORY - productions.values[productions.offsets[:-1]]
+        trie = trie_of(productions)
         nodes = len(trie.first_item) - 1
+        node_of_item = np.repeat(np.arange(nodes), np.diff(trie.first_item))
         completes = np.full(nodes, NONE, dtype=np.int32)
-        completes[np.repeat(np.arange(nodes), np.diff(trie.first_item))] = lefts[
-            trie.items
-        ]
+        completes[node_of_item] = lefts[trie.items]
         absorbs = np.zeros(nodes, dtype=np.bool_)
         absorbs[trie.successors[trie.labels == TOKENS]] = True
         entries = [

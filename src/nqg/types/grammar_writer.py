@@ -6,7 +6,7 @@ import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, pairwise, product
+from itertools import chain, pairwise, product, repeat
 from typing import TypeVar
 
 from nqg.text.brackets import BRACKETS, is_balanced
@@ -413,13 +413,14 @@ def flat_types(
         behind = [] if may_be_one else [words]
         productions += [Production(start, (token, *behind)) for token in firsts]
         productions.append(Production(start, (start, words)))
-    rights: list[RightSide] = [(token,) for token in plain]
-    rights += [(opening, words, closing) for opening, closing in brackets]
+    rights: list[RightSide] = list(zip(plain))
+    for opening, closing in brackets:
+        rights.append((opening, words, closing))
     rights += sorted(pairs.intersection(brackets))
     if _expects_others(list(tokens.values())):
         rights.append((Wildcard.NEW_TOKEN,))
     rights.append((words, words))
-    productions += [Production(words, right) for right in rights]
+    productions += map(Production, repeat(words), rights)
 
     types = []
     for category, counts in {start: firsts, words: tokens}.items():

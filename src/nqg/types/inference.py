@@ -178,13 +178,16 @@ def compound_folds(corpus: Corpus, rng: random.Random) -> Iterator[Fold]:
             held_out.update(holders[filler])
         train = set[Filler]().union(*(corpus.programs.keys() - held_out))
         heads = {filler.head for filler in train}
-        new = {filler for filler in corpus.fillers if filler.head not in heads}
+        new_values = set[Filler]()
+        other_new = set[Filler]()
+        for filler in corpus.fillers:
+            if filler.head not in heads:
+                (new_values if filler.head.is_value else other_new).add(filler)
         # New values are taken out of a program; any other new head rules it out.
         test = Counter[frozenset[Filler]]()
         for program in held_out:
-            new_in_program = new & program
-            if all(filler.head.is_value for filler in new_in_program):
-                test[program - new_in_program] += corpus.programs[program]
+            if program.isdisjoint(other_new):
+                test[program - new_values] += corpus.programs[program]
         yield Fold([filler for filler in corpus.fillers if filler in train], test)
 
 

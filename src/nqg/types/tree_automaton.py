@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nqg.grammar.encoding import NO_TYPE, TypeArrays
-from nqg.grammar.grammar import NonTerminal, Rule, Symbol, Symbols
+from nqg.grammar.grammar import NonTerminal, Rule, Symbol, Symbols, argument_indices
 from nqg.types.target_grammar import (
     Category,
     Production,
@@ -34,7 +34,7 @@ from nqg.types.target_grammar import (
 
 Fragment = tuple[TargetSymbol, ...]
 Arguments = tuple[Fragment, ...]
-# How many readings of targets are cached; not measured.
+# How many readings of targets are cached. It trades memory for time, and changes no result.
 CACHE_SIZE = 1 << 16
 # The two roots of the trie: below them are right sides, and all their suffixes.
 RIGHT_SIDES, SUFFIXES = range(2)
@@ -152,11 +152,8 @@ class Signatures:
 
     def __init__(self, grammar: TargetGrammar) -> None:
         trie = self._trie = RightSideTrie(grammar)
-        used = [
-            wildcard
-            for wildcard in Wildcard
-            if any(wildcard in edges for edges in trie.edges)
-        ]
+        labels = set().union(*trie.edges)
+        used = [wildcard for wildcard in Wildcard if wildcard in labels]
         named = grammar.terminals
         self._wildcards = cache(
             lambda token: [
@@ -176,15 +173,13 @@ class Signatures:
         self._anonymous: list[list[tuple[Arguments, int]]] = []
         for node, below in enumerate(self._below):
             fillers: list[tuple[Arguments, int]] = []
-            fillers += [
-                ((fragment,), end) for fragment, end in below if fragment in allowed
-            ]
-            if node == RIGHT_SIDES:
-                fillers = [filler for filler in fillers if filler[1] in self._trie.open]
+            for fragment, end in below:
+                is_inside = node != RIGHT_SIDES or end in self._trie.open
+                if is_inside and fragment in allowed:
+                    fillers.append(((fragment,), end))
+            ends = sorted({end for _, end in fillers})
             self._fillers.append(fillers)
-            self._anonymous.append(
-                [((), end) for end in sorted({end for _, end in fillers})]
-            )
+            self._anonymous.append([((), end) for end in ends])
         self._cached_items = lru_cache(CACHE_SIZE)(self._items)
 
     def of(self, target: Symbols) -> set[Signature]:
@@ -410,15 +405,13 @@ class TypedRule(NamedTuple):
     def of(
         cls, rule: Rule, signatures: Iterable[Signature], bits: dict[Fragment, int]
     ) -> TypedRule:
-        occurrences = [
-            symbol for symbol in rule.target if isinstance(symbol, NonTerminal)
-        ]
+        indices = argument_indices(rule.target)
         masks = []
         wanted = [0] * rule.arity
         for signature in signatures:
             needed = [0] * rule.arity
-            for symbol, fragment in zip(occurrences, signature.arguments):
-                needed[symbol.index - 1] |= bits[fragment]
+            for index, fragment in zip(indices, signature.arguments):
+                needed[index - 1] |= bits[fragment]
             masks.append((bits[signature.fragment], needed))
             wanted = list(map(or_, wanted, needed))
         return cls(masks, wanted)

@@ -59,22 +59,24 @@ from nqg.web.service import Question, RuleOrder, Service
 STATIC = Path(__file__).parent / "static"
 BACKLOG = 512  # connections that the system keeps until we take them
 LOADING_TIMEOUT = 120  # seconds in which a worker must have loaded the model
-SEND_BUFFER = (
-    1 << 17
-)  # bytes that the system keeps for a client; it would grow to megabytes for those that do not read
-ERROR_STATUS: dict[int | str, dict[str, Any]] = {
-    400: {"model": ErrorResponse, "description": "Malformed request"},
-    401: {"model": ErrorResponse, "description": "The token is missing or wrong"},
-    403: {"model": ErrorResponse, "description": "From a page of another site"},
-    404: {"model": ErrorResponse, "description": "Not offered by this server"},
-    408: {"model": ErrorResponse, "description": "The body took too long"},
-    413: {"model": ErrorResponse, "description": "Too large"},
-    415: {"model": ErrorResponse, "description": "Not JSON in UTF-8"},
-    421: {"model": ErrorResponse, "description": "For another host"},
-    422: {"model": ErrorResponse, "description": "Understood, but not acceptable"},
-    431: {"model": ErrorResponse, "description": "The head is too large"},
-    503: {"model": ErrorResponse, "description": "Too busy; see Retry-After"},
+# Bytes that the system keeps for a client; it would grow to megabytes for those that do not read.
+SEND_BUFFER = 1 << 17
+ERROR_TEXTS = {
+    400: "Malformed request",
+    401: "The token is missing or wrong",
+    403: "From a page of another site",
+    404: "Not offered by this server",
+    408: "The body took too long",
+    413: "Too large",
+    415: "Not JSON in UTF-8",
+    421: "For another host",
+    422: "Understood, but not acceptable",
+    431: "The head is too large",
+    503: "Too busy; see Retry-After",
 }
+ERROR_STATUS: dict[int | str, dict[str, Any]] = {}
+for _status, _text in ERROR_TEXTS.items():
+    ERROR_STATUS[_status] = {"model": ErrorResponse, "description": _text}
 api = APIRouter()
 pages = APIRouter(include_in_schema=False)
 
@@ -100,7 +102,8 @@ def create_app(
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
-        redirect_slashes=False,  # an unknown path is a 404 in JSON, with a slash at its end as well
+        # An unknown path is a 404 in JSON, with a slash at its end as well.
+        redirect_slashes=False,
         responses=ERROR_STATUS,
         exception_handlers={
             NqgError: our_error,
@@ -128,11 +131,11 @@ Served = Annotated[Service, Depends(service_of)]
 
 @api.post("/api/parse", summary="The program of a sentence")
 async def parse(request: ParseRequest, service: Served) -> ParseResponse:
+    # What is drawn has to be explained first.
     explain = request.explain or request.drawings
-    found = await service.explained(
-        Question(request.sentence, request.readings, explain, request.exact)
-    )
-    return ParseResponse.of(found.answer, request, found.gaps)
+    question = Question(request.sentence, request.readings, explain, request.exact)
+    explained = await service.explained(question)
+    return ParseResponse.of(explained.answer, request, explained.gaps)
 
 
 @api.post(
@@ -141,9 +144,8 @@ async def parse(request: ParseRequest, service: Served) -> ParseResponse:
 async def batch(request: BatchRequest, service: Served) -> Response:
     lines = request.lines(service.limits)
     parts = service.answers([line.sentence for line in lines])
-    first = await anext(
-        parts, None
-    )  # what is refused is refused before the answer begins
+    # What is refused is refused before the answer begins.
+    first = await anext(parts, None)
     return StreamingResponse(
         BatchResponse.written(lines, first, parts), media_type="application/json"
     )
@@ -167,39 +169,38 @@ async def rules(
 async def suggestions(
     service: Served, limit: Annotated[int, Query(ge=1, le=100)] = 20
 ) -> SuggestionsResponse:
-    return SuggestionsResponse(
-        suggestions=[
-            SuggestedSentence.of(each) for each in await service.suggested(limit)
-        ]
-    )
+    suggested = await service.suggested(limit)
+    return SuggestionsResponse(suggestions=list(map(SuggestedSentence.of, suggested)))
 
 
 @api.post("/api/examples", summary="Add a pair to the training file")
 async def add_example(request: ExampleRequest, service: Served) -> ExampleResponse:
-    written = await service.accept(
-        Example(request.source.strip(), request.target.strip())
-    )
-    return ExampleResponse(file=str(written))
+    example = Example(request.source.strip(), request.target.strip())
+    return ExampleResponse(file=str(await service.accept(example)))
 
 
 @api.get("/api/model", summary="What is being served")
 async def model(service: Served) -> ModelResponse:
-    data = service.parser.model.provenance.data
+    served = service.parser.model
+    data = served.provenance.data
+    samples = [
+        SampleAnswer(sentence=sentence, target=target)
+        for sentence, target in service.suggestions.items()
+    ]
+    limits = service.limits
+    rules = len(service.parser.grammar)
     return ModelResponse(
         name=service.name,
-        rules=len(service.parser.grammar),
-        by_hand=len(service.parser.model.by_hand),
+        rules=rules,
+        by_hand=len(served.by_hand),
         examples=data.examples if data else None,
-        has_target_grammar=service.parser.model.target_grammar is not None,
+        has_target_grammar=served.target_grammar is not None,
         has_fallback=service.has_fallback,
         has_review=service.review is not None,
-        suggestions=[
-            SampleAnswer(sentence=each, target=target)
-            for each, target in service.suggestions.items()
-        ],
-        most_tokens=service.limits.tokens,
-        most_sentences=service.limits.sentences,
-        most_bytes=service.limits.body_bytes,
+        suggestions=samples,
+        most_tokens=limits.tokens,
+        most_sentences=limits.sentences,
+        most_bytes=limits.body_bytes,
     )
 
 
@@ -215,7 +216,8 @@ async def docs() -> FileResponse:
 
 @pages.get("/health")
 async def health(service: Served) -> dict[str, str]:
-    if trouble := service.trouble():
+    trouble = service.trouble()
+    if trouble:
         raise HTTPError(503, trouble)
     return {"status": "ok"}
 
@@ -249,9 +251,9 @@ async def log_in(request: Request) -> Response:
 async def our_error(request: Request, error: NqgError) -> Response:
     if isinstance(error, HTTPError):
         return error.response()
-    return HTTPError(
-        500 if isinstance(error, DamagedModel) else 422, str(error)
-    ).response()
+    # Nobody who asks can do anything about a damaged model.
+    status = 500 if isinstance(error, DamagedModel) else 422
+    return HTTPError(status, str(error)).response()
 
 
 async def validation_error(request: Request, error: RequestValidationError) -> Response:
@@ -259,12 +261,9 @@ async def validation_error(request: Request, error: RequestValidationError) -> R
     if first["type"] == "json_invalid":
         status, reason = 400, f"the body is not JSON: {first['ctx']['error']}"
     else:
-        place = (
-            ".".join(
-                str(part) for part in first["loc"] if part not in ("body", "query")
-            )
-            or "the body"
-        )
+        # The keys that lead to the value, but for the part of the request that has it.
+        keys = [str(key) for key in first["loc"] if key not in ("body", "query")]
+        place = ".".join(keys) or "the body"
         status, reason = 422, f"{place[:80]}: {first['msg']}"
     return HTTPError(status, reason.encode("utf-8", "replace").decode()).response()
 
@@ -335,7 +334,10 @@ class Server:
 
 def address_of(bound: socket.socket) -> str:
     host, port = bound.getsockname()[:2]
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    # An IPv6 address stands in brackets.
+    if ":" in host:
+        host = f"[{host}]"
+    return f"http://{host}:{port}"
 
 
 def bound_socket(
@@ -352,11 +354,11 @@ def bound_socket(
             bound = on_failure.enter_context(socket.socket(family, kind, protocol))
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
-            if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux; connections inherit it
+            # Only Linux has it; connections inherit it.
+            if hasattr(socket, "TCP_USER_TIMEOUT"):
+                milliseconds = int(1000 * send_timeout)
                 bound.setsockopt(
-                    socket.IPPROTO_TCP,
-                    socket.TCP_USER_TIMEOUT,
-                    int(1000 * send_timeout),
+                    socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds
                 )
             bound.bind(address)
             bound.listen(BACKLOG)

@@ -22,6 +22,7 @@ from nqg.web.render import (
     element,
     rule_picture,
     rule_side,
+    table_picture,
 )
 
 MOST_READINGS = 10
@@ -41,37 +42,33 @@ def chart_picture(source: Tokens, cells: Sequence[ChartSpan]) -> Markup:
             f"The chart of {words} words is too wide to draw; the JSON answer has it.",
         )
     # The longest word decides how wide a column is, within bounds.
-    width = min(
-        max(56.0, CHARACTER_WIDTH * max(map(cell_len, source), default=0) + 12), 120.0
-    )
+    longest = max(map(cell_len, source), default=0)
+    width = min(max(56.0, CHARACTER_WIDTH * longest + 12), 120.0)
+    height = ROW_HEIGHT * words
     # Draw the widest span first: it is the top of the triangle.
-    spans = [
-        Span(start, start + size)
-        for size in range(words, 0, -1)
-        for start in range(words - size + 1)
-    ]
-    known = {cell.span: cell for cell in cells}
+    by_span = {cell.span: cell for cell in cells}
+    drawn: list[Markup] = []
+    for size in range(words, 0, -1):
+        for start in range(words - size + 1):
+            span = Span(start, start + size)
+            drawn.append(cell_picture(span, by_span.get(span), words, width))
+    caption = f"Chart: the grammar derives {len(cells)} of {len(drawn)} spans"
     # A word that is wider than its column would run into the next one.
     fits = int((width - 4) / CHARACTER_WIDTH)
-    shown = (
-        word if cell_len(word) <= fits else f"{word[: fits - 1]}…" for word in source
-    )
-    labels = (
-        element(
-            "text", word, x=width * (at + 0.5), y=ROW_HEIGHT * words + 18, class_="word"
-        )
-        for at, word in enumerate(shown)
-    )
+    for at, word in enumerate(source):
+        if cell_len(word) > fits:
+            word = f"{word[: fits - 1]}…"
+        middle = width * (at + 0.5)
+        drawn.append(element("text", word, x=middle, y=height + 18, class_="word"))
     picture = element(
         "svg",
-        *(cell_picture(span, known.get(span), words, width) for span in spans),
-        *labels,
+        *drawn,
         xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {width * words:.0f} {ROW_HEIGHT * words + 30:.0f}",
+        viewBox=f"0 0 {width * words:.0f} {height + 30:.0f}",
         width=width * words,
-        height=ROW_HEIGHT * words + 30,
+        height=height + 30,
         role="img",
-        aria_label=f"Chart: the grammar derives {len(cells)} of {len(spans)} spans",
+        aria_label=caption,
     )
     return element(
         "div",
@@ -86,17 +83,20 @@ def cell_picture(
 ) -> Markup:
     """The place of a span in the triangle: a box with its probability or score, or a dot."""
     # A span stands over the middle of its words, and longer spans stand higher.
-    x, y = (
-        width * (span.start + span.end) / 2,
-        ROW_HEIGHT * (words - (span.end - span.start)),
-    )
+    x = width * (span.start + span.end) / 2
+    y = ROW_HEIGHT * (words - (span.end - span.start))
     if cell is None:
         return element("circle", cx=x, cy=y + ROW_HEIGHT / 2, r=2, class_="nothing")
     # A share that would be shown as 0 % says nothing; the score is shown instead.
-    is_used, said = (
-        cell.probability >= 0.005,
-        f"{rule_side(cell.rule.source)} → {rule_side(cell.rule.target)}",
-    )
+    kind = "cell"
+    figure = f"{cell.probability:.0%}"
+    if cell.probability >= 0.5:
+        kind = "cell sure"
+    elif cell.probability < 0.005:
+        kind = "cell unused"
+        figure = f"{cell.score:.1f}"
+    rule = f"{rule_side(cell.rule.source)} → {rule_side(cell.rule.target)}"
+    share = f"in {cell.probability:.2%} of the probability"
     box = {
         "x": x - width / 2 + 2,
         "y": y + 2,
@@ -106,44 +106,24 @@ def cell_picture(
     }
     return element(
         "g",
-        element(
-            "title",
-            f"{said}\nbest score {cell.score:.2f}, in {cell.probability:.2%} of the probability",
-        ),
+        element("title", f"{rule}\nbest score {cell.score:.2f}, {share}"),
         element("rect", **box, fill_opacity=round(0.08 + 0.82 * cell.probability, 3)),
-        element(
-            "text",
-            f"{cell.probability:.0%}" if is_used else f"{cell.score:.1f}",
-            x=x,
-            y=y + ROW_HEIGHT / 2 + 4,
-        ),
-        class_="cell sure"
-        if cell.probability >= 0.5
-        else "cell"
-        if is_used
-        else "cell unused",
+        element("text", figure, x=x, y=y + ROW_HEIGHT / 2 + 4),
+        class_=kind,
     )
 
 
 def chart_table(source: Tokens, cells: Sequence[ChartSpan]) -> Markup:
-    head = element(
-        "tr",
-        *(
-            element("th", name, scope="col")
-            for name in ("words", "best rule", "score", "share")
-        ),
-    )
-    rows = (
-        element(
-            "tr",
-            element("td", " ".join(source[cell.span.start : cell.span.end])),
-            element("td", rule_picture(cell.rule)),
-            element("td", f"{cell.score:.2f}"),
-            element("td", f"{cell.probability:.1%}"),
+    rows = [
+        (
+            " ".join(source[cell.span.start : cell.span.end]),
+            rule_picture(cell.rule),
+            f"{cell.score:.2f}",
+            f"{cell.probability:.1%}",
         )
         for cell in cells
-    )
-    table = element("table", element("thead", head), element("tbody", *rows))
+    ]
+    table = table_picture(("words", "best rule", "score", "share"), rows)
     return element(
         "details",
         element("summary", "The chart as a table"),
@@ -160,22 +140,13 @@ def gaps_picture(gaps: Gaps) -> Markup:
     }
     # Islands and uncovered words together are the sentence, once they are sorted.
     parts = [(span.start, span.end, "island") for span in gaps.islands]
-    parts += [
-        (at, at + 1, "unknown" if at in gaps.unknown else "loose")
-        for at in gaps.uncovered
-    ]
-    spans = (
-        Markup(
-            element(
-                "span",
-                " ".join(gaps.source[start:end]),
-                class_=kind,
-                title=titles[kind],
-            )
-            + " "
-        )
-        for start, end, kind in sorted(parts)
-    )
+    for at in gaps.uncovered:
+        kind = "unknown" if at in gaps.unknown else "loose"
+        parts.append((at, at + 1, kind))
+    spans: list[str] = []
+    for start, end, kind in sorted(parts):
+        words = " ".join(gaps.source[start:end])
+        spans += [element("span", words, class_=kind, title=titles[kind]), " "]
     # The legend explains only what occurs in this sentence.
     kinds = {kind for _, _, kind in parts}
     legend = (
@@ -251,37 +222,30 @@ class BatchRequest(Message):
             raise HTTPError(422, "expected either 'sentences' or 'text'")
         # Line numbers count blank lines too, so that errors name the line of the file.
         lines = list(map(BatchLine, self.sentences or ()))
-        for number, line in enumerate(
-            (self.text or "").removeprefix("\ufeff").replace("\r\n", "\n").split("\n"),
-            1,
-        ):
+        text = (self.text or "").removeprefix("\ufeff").replace("\r\n", "\n")
+        for number, line in enumerate(text.split("\n"), start=1):
             if not line.strip():
                 continue
-            sentence, *programs = line.split("\t")
+            sentence, *programs = map(str.strip, line.split("\t"))
             if len(programs) > 1:
-                found = f"{len(programs) + 1} columns"
+                columns = f"{len(programs) + 1} columns"
                 raise HTTPError(
                     422,
-                    f"line {number}: expected 'sentence' or 'sentence<TAB>program', found {found}",
+                    f"line {number}: expected 'sentence' or 'sentence<TAB>program', found {columns}",
                 )
-            lines.append(
-                BatchLine(
-                    sentence.strip(),
-                    programs[0].strip() or None if programs else None,
-                    number,
-                )
-            )
+            # A program that is left empty is not there.
+            lines.append(BatchLine(sentence, "".join(programs) or None, number))
         # Blank lines are gone by now, so they do not count towards the limit.
         if len(lines) > limits.sentences:
             raise HTTPError(
                 413,
                 f"{len(lines):,} sentences; a batch holds at most {limits.sentences:,}",
             )
-        for number, each in enumerate(lines, start=1):
-            limits.check_length(
-                each.sentence,
-                f"line {each.line}: " if each.line else f"sentence {number}: ",
-            )
+        for number, batch_line in enumerate(lines, start=1):
+            place = f"sentence {number}: "
+            if batch_line.line:
+                place = f"line {batch_line.line}: "
+            limits.check_length(batch_line.sentence, place)
         return lines
 
 
@@ -418,40 +382,41 @@ class ParseResponse(Message):
     def of(
         cls, answer: Answer, request: ParseRequest, gaps: Gaps | None
     ) -> ParseResponse:
-        own, source, explain, draw = (
-            answer.first,
-            answer.source_tokens,
-            request.explain,
-            request.drawings,
-        )
+        # What the grammar said, whichever system answers in the end.
+        first = answer.first
+        judged = answer if answer.confidence is not None else first
+        explain, draw = request.explain, request.drawings
+        readings = [ReadingFound.of(each, explain, draw) for each in first.readings]
         response = cls(
-            source=list(source),
+            source=list(answer.source_tokens),
             target=answer.target,
             answered_by=answer.answered_by,
-            probability=own.probability,
-            confidence=own.confidence,
-            sureness=sureness(own),
+            probability=judged.probability,
+            confidence=judged.confidence,
+            sureness=sureness(judged),
             reason=answer.reason,
             corrections=list(answer.all_corrections),
-            best=ReadingFound.of(own.reading, explain, draw) if own.reading else None,
-            readings=[
-                ReadingFound.of(reading, explain, draw) for reading in own.readings
-            ],
-            rows=QueryRows(**answer.rows.to_dict()) if answer.rows else None,
+            best=None,
+            readings=readings,
         )
+        reading = answer.reading or first.reading
+        if reading:
+            response.best = ReadingFound.of(reading, explain, draw)
+        if answer.rows:
+            response.rows = QueryRows(**answer.rows.to_dict())
         for command in answer.commands:
             shown = cls.of(command, request, command.first.gaps)
             response.commands.append(shown)
-        if own.chart is not None and explain:
-            response.chart = list(map(ChartCell.of, own.chart))
+        # Charts and gaps are large, so they are sent only on demand.
+        if first.chart is not None and explain:
+            response.chart = list(map(ChartCell.of, first.chart))
         if gaps is not None and explain:
             islands = [(span.start, span.end) for span in gaps.islands]
             response.gaps = Missing(unknown=list(gaps.unknown), islands=islands)
-        if draw:
-            response.chart_drawing = (
-                chart_picture(source, own.chart) if own.chart else None
-            )
-            response.gaps_drawing = gaps_picture(gaps) if gaps else None
+        if draw and first.chart:
+            response.chart_drawing = chart_picture(answer.source_tokens, first.chart)
+        if draw and gaps:
+            response.gaps_drawing = gaps_picture(gaps)
         return response
 
 
@@ -464,7 +429,9 @@ def sureness(answer: Answer) -> str:
     if answer.target is None or answer.probability is None:
         return ""
     if answer.confidence is not None:
-        return f"{'' if answer.confidence >= 0.5 else 'doubtful: '}{in_percent(answer.confidence)} sure"
+        doubt = "" if answer.confidence >= 0.5 else "doubtful: "
+        return f"{doubt}{in_percent(answer.confidence)} sure"
+    # The sum of all readings is 1 but for rounding.
     if answer.probability > 1 - 1e-6:
         return "the only reading"
     return f"{in_percent(answer.probability)} of the probability of all readings"
@@ -485,18 +452,20 @@ class BatchRow(Message):
 
     @classmethod
     def of(cls, line: BatchLine, answer: Answer) -> BatchRow:
+        is_right = None
+        if line.expected is not None:
+            is_right = exact_match(answer.target, line.expected)
+        judged = answer if answer.confidence is not None else answer.first
         return cls(
             sentence=line.sentence,
             expected=line.expected,
             target=answer.target,
             answered_by=answer.answered_by,
-            probability=answer.first.probability,
-            confidence=answer.first.confidence,
+            probability=judged.probability,
+            confidence=judged.confidence,
             reason=answer.reason,
             corrections=list(answer.all_corrections),
-            is_right=None
-            if line.expected is None
-            else exact_match(answer.target, line.expected),
+            is_right=is_right,
         )
 
 
@@ -543,7 +512,8 @@ class BatchResponse(Message):
             exact_match=right / expected if expected else None,
         )
         # Without rows nothing has opened the object; the summary drops its own brace.
-        yield f"{'' if lines else separator}],{summary.model_dump_json(exclude={'rows'})[1:]}"
+        opening = "" if lines else separator
+        yield f"{opening}],{summary.model_dump_json(exclude={'rows'})[1:]}"
 
 
 class RuleFound(Message):

@@ -43,36 +43,41 @@ SECURITY_HEADERS = {
 class Limits:
     """Everything that a request can ask for is bounded by one of these."""
 
-    head_bytes: int = 16_384  # of a request's line and headers
+    # Bytes of a request's line and headers, and of its body.
+    head_bytes: int = 16_384
     body_bytes: int = 1_000_000
-    tokens: int = 100  # of a sentence
-    target_tokens: int = (
-        10_000  # of a program; rules that copy a part could write gigabytes
-    )
-    sentences: int = 2_000  # of a batch request
-    batch_tokens: int = 200_000  # of all programs of a batch request
-    batches: int = (
-        16  # batch requests that are answered at a time; further ones are refused
-    )
-    rules: int = 100  # listed at a time
-    reviewed: int = (
-        1_000  # last sentences of the log among which those to annotate are looked for
-    )
-    chart_entries: int = 1 << 20  # of the chart of a sentence that is explained
-    batch_size: int = 64  # sentences that are parsed at once
-    queue_size: int = (
-        512  # sentences that wait for their turn; further ones are refused
-    )
-    requests: int = 1_000  # that are answered at a time
-    answer_timeout: float = 30.0  # seconds
+    # Tokens of a sentence.
+    tokens: int = 100
+    # Tokens of a program; rules that copy a part could write gigabytes.
+    target_tokens: int = 10_000
+    # Sentences of a batch request, and tokens of all its programs.
+    sentences: int = 2_000
+    batch_tokens: int = 200_000
+    # Batch requests that are answered at a time; further ones are refused.
+    batches: int = 16
+    # Rules that are listed at a time.
+    rules: int = 100
+    # The last sentences of the log, among which those to annotate are looked for.
+    reviewed: int = 1_000
+    # Entries of the chart of a sentence that is explained.
+    chart_entries: int = 1 << 20
+    # Sentences that are parsed at once.
+    batch_size: int = 64
+    # Sentences that wait for their turn; further ones are refused.
+    queue_size: int = 512
+    # Requests that are answered at a time.
+    requests: int = 1_000
+    # Seconds until an answer has to be there.
+    answer_timeout: float = 30.0
     # Seconds for a body to arrive, for a client to take its answer, or to ask again.
     client_timeout: float = 10.0
 
     def check_length(self, sentence: str, place: str = "") -> None:
-        if (found := len(sentence.split())) > self.tokens:
+        size = len(sentence.split())
+        if size > self.tokens:
             raise HTTPError(
                 422,
-                f"{place}the sentence has {found} tokens; at most {self.tokens} are read",
+                f"{place}the sentence has {size} tokens; at most {self.tokens} are read",
             )
 
 
@@ -145,7 +150,8 @@ class BodyLimitMiddleware:
                 async with asyncio.timeout(limits.answer_timeout):
                     await self._app(scope, replay, watched)
             except TimeoutError:
-                if is_sent:  # the rest is missing, and the closed connection says so
+                # The rest of the answer is missing, and the closed connection says so.
+                if is_sent:
                     raise
                 raise Busy(
                     f"no answer within {limits.answer_timeout:g} s", retry_after=5
@@ -161,19 +167,17 @@ def check_head(scope: Scope, limits: Limits) -> None:
     API, not JSON.
     """
     headers = Headers(scope=scope)
-    size = len(scope.get("raw_path") or scope["path"]) + len(
-        scope.get("query_string", b"")
-    )
-    if (
-        found := size + sum(len(name) + len(value) + 4 for name, value in headers.raw)
-    ) > limits.head_bytes:
+    # Each header has a colon, a space and two characters at its end.
+    size = len(scope.get("raw_path") or scope["path"])
+    size += len(scope.get("query_string", b""))
+    size += sum(len(name) + len(value) + 4 for name, value in headers.raw)
+    if size > limits.head_bytes:
         raise HTTPError(
             431,
-            f"the head of the request has {found:,} bytes; at most {limits.head_bytes:,} are read",
+            f"the head of the request has {size:,} bytes; at most {limits.head_bytes:,} are read",
         )
-    if (
-        "content-length" in headers and "transfer-encoding" in headers
-    ):  # which of them holds, proxies disagree about
+    # Proxies disagree about which of the two holds.
+    if "content-length" in headers and "transfer-encoding" in headers:
         raise HTTPError(400, "expected Content-Length or Transfer-Encoding, found both")
     if scope["method"] == "POST" and scope["path"].startswith("/api/"):
         kind, _, rest = headers.get("content-type", "").lower().partition(";")
@@ -184,9 +188,8 @@ def check_head(scope: Scope, limits: Limits) -> None:
             )
         if "charset" in rest and "utf-8" not in rest:
             raise HTTPError(415, f"expected JSON in UTF-8, found '{rest.strip()[:80]}'")
-    announced = headers.get("content-length", "0")[
-        :20
-    ]  # Python refuses to read numbers of thousands of digits
+    # Python refuses to read numbers of thousands of digits.
+    announced = headers.get("content-length", "0")[:20]
     if announced.isdecimal() and int(announced) > limits.body_bytes:
         raise HTTPError(
             413,

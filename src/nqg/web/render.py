@@ -44,19 +44,19 @@ class Alignment:
     Alignment(words=(1, 0), tokens=(1, 1), lasts=(1, 1), heights=(1, 0))
     """
 
-    words: tuple[int, ...]  # for every word of the source, the hyperedge that reads it
-    tokens: tuple[
-        int, ...
-    ]  # for every token of the target, the hyperedge that writes it
+    # For every word of the source, the hyperedge that reads it.
+    words: tuple[int, ...]
+    # For every token of the target, the hyperedge that writes it.
+    tokens: tuple[int, ...]
     # For every hyperedge, the last one under it, itself at a leaf: a subtree is a run.
     lasts: tuple[int, ...]
-    heights: tuple[
-        int, ...
-    ]  # for every hyperedge, how far it is above its deepest leaf
+    # For every hyperedge, how far it is above its deepest leaf.
+    heights: tuple[int, ...]
 
 
 def alignment(derivation: Derivation) -> Alignment:
     """Which hyperedge reads each word and writes each token of `derivation`."""
+    # From the leaves up: what is under each hyperedge, and the tokens that it writes.
     hyperedges, root = derivation.hyperedges, derivation.root.span
     lasts, heights = list(range(len(hyperedges))), [0] * len(hyperedges)
     tokens: list[list[int]] = [[] for _ in hyperedges]
@@ -105,26 +105,25 @@ def tree_layout(derivation: Derivation, aligned: Alignment) -> TreeLayout:
     """A place for every word, as wide as it and the boxes over it ask for, and for every
     hyperedge.
     """
-    lines = [
-        (
-            shortened(source_text(hyperedge.rule)),
-            shortened(rule_side(hyperedge.rule.target)),
-        )
-        for hyperedge in derivation.hyperedges
-    ]
-    box_widths = [
-        2 * BOX_PADDING + CHARACTER * max(map(cell_len, pair)) for pair in lines
-    ]
+    # A box is as wide as the longer one of its two lines.
+    lines: list[tuple[str, str]] = []
+    box_widths: list[float] = []
+    for hyperedge in derivation.hyperedges:
+        source = shortened(source_text(hyperedge.rule))
+        target = shortened(rule_side(hyperedge.rule.target))
+        lines.append((source, target))
+        longest = max(cell_len(source), cell_len(target))
+        box_widths.append(2 * BOX_PADDING + CHARACTER * longest)
     widths = [CHARACTER * cell_len(word) + GAP for word in derivation.source]
     # From the leaves up, a box that is wider than the words under it makes them wider.
-    for hyperedge, box_width in reversed(
-        list(zip(derivation.hyperedges, box_widths, strict=True))
-    ):
-        start, end = hyperedge.span.start, hyperedge.span.end
-        missing = box_width + GAP - sum(widths[start:end])
+    for number in reversed(range(len(box_widths))):
+        span = derivation.hyperedges[number].span
+        start, end = span.start, span.end
+        missing = box_widths[number] + GAP - sum(widths[start:end])
         if missing > 0:
             for at in range(start, end):
                 widths[at] += missing / (end - start)
+    # Boxes stand over the middle of their words, in the row of their height.
     edges = list(accumulate(widths, initial=MARGIN))
     top = max(aligned.heights)
     boxes = []
@@ -150,9 +149,9 @@ def rule_side(side: Symbols) -> str:
 
 
 def shortened(text: str) -> str:
-    return (
-        text if len(text) <= LONGEST_SIDE else f"{text[: LONGEST_SIDE - 1].rstrip()}…"
-    )
+    if len(text) <= LONGEST_SIDE:
+        return text
+    return f"{text[: LONGEST_SIDE - 1].rstrip()}…"
 
 
 def slot_name(rule: Rule) -> str:
@@ -170,9 +169,10 @@ def source_text(rule: Rule) -> str:
 
 def symbol_text(symbol: str | NonTerminal) -> str:
     """A symbol as people see it: the non-terminals as ① ② …"""
-    if isinstance(symbol, NonTerminal):
-        return chr(ord("①") + symbol.index - 1) if symbol.index <= 20 else str(symbol)
-    return symbol
+    # Unicode has circles around the numbers up to 20.
+    if isinstance(symbol, NonTerminal) and symbol.index <= 20:
+        return chr(ord("①") + symbol.index - 1)
+    return str(symbol)
 
 
 # Control characters, halves of surrogate pairs and non-characters: XML has no way to write them.
@@ -246,6 +246,7 @@ def derivation_picture(
     after the slot.
     """
     aligned, target = alignment(derivation), derivation.target
+    # The program, token by token, with the colour of what wrote each.
     pieces = program_pieces(program, target)
     writers = [aligned.tokens[at] for _, _, at in pieces]
     tokens: list[str] = []
@@ -309,11 +310,11 @@ def _tree(
 ) -> Markup:
     layout = tree_layout(derivation, aligned)
     children, hyperedges = derivation.child_numbers(), derivation.hyperedges
-    parents = {
-        child: parent for parent, below in enumerate(children) for child in below
-    }
     boxes = layout.boxes
     edges, labels, nodes = list[Markup](), list[Markup](), list[Markup]()
+    parents: dict[int, int] = {}
+    for parent, below in enumerate(children):
+        parents.update(dict.fromkeys(below, parent))
     # The root is number 0 and has no edge above it.
     for at in range(1, len(boxes)):
         edges.append(_edge(boxes[parents[at]], boxes[at].x, boxes[at].y, at))
@@ -388,12 +389,16 @@ def _box(number: int, rule: Rule, box: Box, last: int, caption: str) -> Markup:
     left, kind = box.x - box.width / 2, f"node hue-{number % HUES}"
     if isinstance(rule, SlotInstance):
         kind += " slot"
-    return element(
-        "g",
+    frame = element("rect", x=left, y=box.y, width=box.width, height=BOX_HEIGHT, rx=8)
+    content = [
         element("title", caption),
-        element("rect", x=left, y=box.y, width=box.width, height=BOX_HEIGHT, rx=8),
+        frame,
         element("text", source, x=box.x, y=box.y + 18, class_="source"),
         element("text", target, x=box.x, y=box.y + 35, class_="yield"),
+    ]
+    return element(
+        "g",
+        *content,
         class_=kind,
         tabindex=0,
         role="img",
@@ -482,11 +487,17 @@ def _readings_table(readings: Iterable[Reading]) -> Markup:
     rows = []
     for reading in readings:
         remark = "" if reading.is_legal else "not a legal program"
-        cells = f"{reading.probability:.4g}", element("code", reading.target), remark
-        rows.append(element("tr", *(element("td", cell) for cell in cells)))
-    names = ("probability", "program", "")
-    head = element("tr", *(element("th", name, scope="col") for name in names))
-    return element("table", element("thead", head), element("tbody", *rows))
+        program = element("code", reading.target)
+        rows.append((f"{reading.probability:.4g}", program, remark))
+    return table_picture(("probability", "program", ""), rows)
+
+
+def table_picture(header: Iterable[str], rows: Iterable[Iterable[str]]) -> Markup:
+    """A table with names over its columns."""
+    names = (element("th", name, scope="col") for name in header)
+    head = element("thead", element("tr", *names))
+    body = [element("tr", *(element("td", cell) for cell in cells)) for cells in rows]
+    return element("table", head, element("tbody", *body))
 
 
 def notebook_html(shown: Answer | Derivation | Grammar) -> str:

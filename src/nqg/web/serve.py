@@ -35,10 +35,9 @@ try:
 except ModuleNotFoundError as error:
     raise MissingExtra("nqg serve", "web") from error
 
-QUERY_SECONDS, MOST_ROWS_SHOWN = (
-    1.0,
-    100,
-)  # what a query may take, and what a page shows
+# What a query may take, and what a page shows.
+QUERY_SECONDS = 1.0
+MOST_ROWS_SHOWN = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,26 +140,24 @@ def serve(options: ServeOptions) -> None:
     check_review(options)
     check_digest(options.model, options.digest)
     served = ServedModel(options, access, checked_device(options.device))
-    with bound_socket(
-        options.host, options.port
-    ) as bound:  # at once: a port in use is an error before anything starts
+    # At once, so that a port in use is an error before anything starts.
+    with bound_socket(options.host, options.port) as bound:
         if options.workers == 1:
             run = prepared_server(served, bound)
         else:
             run = prepared_workers(served, bound, options.workers)
         err.print(f"serving {options.model} at {address_of(bound)} (Ctrl-C stops)")
         if options.token is None and access.token is not None:
-            typer.echo(f"token: {access.token}")  # on stdout: --quiet must not hide it
+            # On stdout, because --quiet must not hide it.
+            typer.echo(f"token: {access.token}")
         run()
 
 
 def prepared_server(served: ServedModel, bound: socket.socket) -> Callable[[], None]:
     """What serves a model in this process; the model is loaded now."""
     server = Server(served.service(), served.access, served.sentences(), bound)
-    for number in (
-        signal.SIGINT,
-        signal.SIGTERM,
-    ):  # uvicorn raises them again at its end, when this does no harm
+    # Uvicorn raises them again at its end, when this does no harm.
+    for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: server.stop())
     return server.run
 
@@ -221,9 +218,8 @@ class ServedModel:
         service = Service.load(
             options.model, self.device, database, options.log, options.review
         )
-        check_digest(
-            options.model, options.digest
-        )  # what was loaded was whole, and the index is still the same
+        # What was loaded was whole, and the index is still the same.
+        check_digest(options.model, options.digest)
         return service
 
     def sentences(self) -> list[str]:

@@ -17,7 +17,7 @@ from nqg.answers import Answer
 from nqg.data.example import Example
 from nqg.errors import DamagedModel, NqgError
 from nqg.evaluation.active_learning import Suggestion, add_example, suggested
-from nqg.grammar.grammar import Grammar, Rule, format_symbol
+from nqg.grammar.grammar import SEPARATOR, Grammar, Rule
 from nqg.inference.decoding import DecodeOptions
 from nqg.inference.gaps import Gaps, explained
 from nqg.inference.hybrid import Hybrid, load_with_grammar
@@ -59,10 +59,12 @@ class Batcher(Generic[Query, Result]):
         self._queue: asyncio.Queue[tuple[Query, asyncio.Future[Result]]] = (
             asyncio.Queue(queue_size)
         )
+        # One thread: a model answers one batch after the other.
         self._thread = ThreadPoolExecutor(
             max_workers=1, thread_name_prefix="nqg-parser"
         )
         self._worker: asyncio.Task[None] | None = None
+        # What `trouble` looks at.
         self._busy_since: float | None = None
         self._last_failed = False
 
@@ -71,14 +73,12 @@ class Batcher(Generic[Query, Result]):
 
     def trouble(self, answer_timeout: float) -> str:
         """Why questions are not being answered; nothing where they are."""
-        if (
-            self._busy_since is not None
-            and time.monotonic() - self._busy_since > answer_timeout
-        ):
+        busy_since = self._busy_since
+        if busy_since is not None and time.monotonic() - busy_since > answer_timeout:
             return f"a batch has been worked on for more than {answer_timeout:g} s"
-        return (
-            "the last question that was worked on failed" if self._last_failed else ""
-        )
+        if self._last_failed:
+            return "the last question that was worked on failed"
+        return ""
 
     async def stop(self) -> None:
         """Answer what was asked, then stop."""
@@ -98,6 +98,7 @@ class Batcher(Generic[Query, Result]):
 
         Where too many others are waiting they are refused or, if told so, wait until there is room.
         """
+        # All of the questions get room in the queue, or none of them.
         while self._queue.maxsize - self._queue.qsize() < len(questions):
             busy = Busy(f"{self._queue.qsize()} sentences are waiting already")
             if not waits:
@@ -122,18 +123,22 @@ class Batcher(Generic[Query, Result]):
 
     async def _work(self) -> None:
         while True:
+            # Gather a batch; a lone question waits a little for others.
             batch = [await self._queue.get()]
             if self._queue.empty():
                 await asyncio.sleep(BATCH_DELAY)
             while len(batch) < self._batch_size and not self._queue.empty():
                 batch.append(self._queue.get_nowait())
-            if waiting := [asked for asked in batch if not asked[1].done()]:
+            # Questions that nobody waits for any more are left out.
+            waiting = [asked for asked in batch if not asked[1].done()]
+            if waiting:
                 questions = [question for question, _ in waiting]
                 self._busy_since = time.monotonic()
                 results = await asyncio.get_running_loop().run_in_executor(
                     self._thread, self._results, questions
                 )
                 self._busy_since, self._last_failed = None, is_failure(results[-1])
+                # Somebody may have stopped waiting meanwhile.
                 for (_, future), result in zip(waiting, results, strict=True):
                     if future.done():
                         continue
@@ -153,16 +158,17 @@ class Batcher(Generic[Query, Result]):
         except Exception as error:
             if len(questions) == 1:
                 return [error]
-            return [
-                result for question in questions for result in self._results([question])
-            ]
+            results: list[Result | Exception] = []
+            for question in questions:
+                results += self._results([question])
+            return results
 
 
 def is_failure(result: object) -> bool:
     """Whether a result is an error that is not the question's fault."""
-    return isinstance(result, Exception) and not (
-        isinstance(result, NqgError) and not isinstance(result, DamagedModel)
-    )
+    if isinstance(result, NqgError):
+        return isinstance(result, DamagedModel)
+    return isinstance(result, Exception)
 
 
 class UsageCounter:
@@ -173,27 +179,23 @@ class UsageCounter:
     """
 
     def __init__(self, grammar: Grammar, by_hand: Iterable[Rule] = ()) -> None:
-        self._rules, self._counts, self._examples = (
-            list(grammar),
-            Counter[Rule](),
-            defaultdict[Rule, list[str]](list),
-        )
+        self._rules = list(grammar)
+        self._counts = Counter[Rule]()
+        self._examples = defaultdict[Rule, list[str]](list)
         self._by_hand = frozenset(by_hand)
 
     def count(self, answer: Answer, *, is_example: bool = False) -> None:
         for command in answer.commands:
             self.count(command, is_example=is_example)
+        reading = answer.first.reading
+        if reading is None:
+            return
         sentence = " ".join(answer.source.split())
-        for hyperedge in (
-            answer.first.reading.derivation.hyperedges if answer.first.reading else ()
-        ):
+        for hyperedge in reading.derivation.hyperedges:
             self._counts[hyperedge.rule] += 1
             examples = self._examples[hyperedge.rule]
-            if (
-                is_example
-                and len(examples) < EXAMPLES_A_RULE
-                and sentence not in examples
-            ):
+            is_wanted = is_example and len(examples) < EXAMPLES_A_RULE
+            if is_wanted and sentence not in examples:
                 examples.append(sentence)
 
     def search(
@@ -208,34 +210,31 @@ class UsageCounter:
         most used first.
         """
         words = text.lower().split()
-        listed = [
-            each
-            for each in enumerate(self._rules)
-            if not by_hand or each[1] in self._by_hand
-        ]
-        found = [
-            each
-            for each in listed
-            if all(word in str(each[1]).lower() for word in words)
-        ]
+        matching: list[tuple[int, Rule]] = []
+        for number, rule in enumerate(self._rules):
+            if not by_hand or rule in self._by_hand:
+                written = str(rule).lower()
+                if all(word in written for word in words):
+                    matching.append((number, rule))
         # The sort is stable, so rules of equal use stay in the grammar's order.
         if order == "uses":
-            found.sort(key=lambda each: -self._counts[each[1]])
-        # Draw the rules of this page only; `found` still counts all of them.
-        rules = [
-            RuleFound(
-                number=number,
-                source=" ".join(map(format_symbol, rule.source)),
-                target=" ".join(map(format_symbol, rule.target)),
-                arity=rule.arity,
-                uses=self._counts[rule],
-                examples=self._examples.get(rule, []),
-                by_hand=rule in self._by_hand,
-                drawing=rule_picture(rule),
-            )
-            for number, rule in found[offset : offset + limit]
-        ]
-        return RulesResponse(found=len(found), offset=offset, rules=rules)
+            matching.sort(key=lambda numbered: -self._counts[numbered[1]])
+        # Draw the rules of this page only; all that match are counted.
+        page = [self._found(*each) for each in matching[offset : offset + limit]]
+        return RulesResponse(found=len(matching), offset=offset, rules=page)
+
+    def _found(self, number: int, rule: Rule) -> RuleFound:
+        source, _, target = str(rule).partition(f" {SEPARATOR} ")
+        return RuleFound(
+            number=number,
+            source=source,
+            target=target,
+            arity=rule.arity,
+            uses=self._counts[rule],
+            examples=self._examples.get(rule, []),
+            by_hand=rule in self._by_hand,
+            drawing=rule_picture(rule),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,9 +279,8 @@ class Service:
         self.database, self.log, self.review = database, log, review
         self.usage = UsageCounter(parser.grammar, parser.model.by_hand)
         self.has_fallback = isinstance(model, Hybrid)
-        self.suggestions: dict[
-            str, str | None
-        ] = {}  # sentences to try, and their programs
+        # Sentences to try, and their programs as soon as they are known.
+        self.suggestions: dict[str, str | None] = {}
         self._model, self._batches, self._log_trouble = model, 0, ""
         self._batcher: Batcher[Question, Explained] | None = None
         self._counting: asyncio.Task[None] | None = None
@@ -297,9 +295,9 @@ class Service:
         review: Path | None = None,
     ) -> Service:
         model = load_with_grammar(folder, device)
-        name = next(
-            (part for part in folder.resolve().parts[::-1] if part != "model"), "model"
-        )
+        # A folder `mine/model` is called after the one around it.
+        names = (part for part in folder.resolve().parts[::-1] if part != "model")
+        name = next(names, "model")
         return cls(name, model, database=database, log=log, review=review)
 
     async def start(self, examples: Sequence[str] = ()) -> None:
@@ -308,10 +306,8 @@ class Service:
 
         Without examples, those that the model keeps of its training data take their place.
         """
-        limits, examples = (
-            self.limits,
-            examples or self.parser.model.provenance.sentences,
-        )
+        limits = self.limits
+        examples = examples or self.parser.model.provenance.sentences
         self._batcher = Batcher(
             self.explain_all, batch_size=limits.batch_size, queue_size=limits.queue_size
         )
@@ -387,14 +383,11 @@ class Service:
         self._batches += 1
         try:
             for start in range(0, len(sentences), limits.batch_size):
-                part = [
-                    Question(sentence)
-                    for sentence in sentences[start : start + limits.batch_size]
-                ]
-                answers = [
-                    found.answer
-                    for found in await self._started().ask_all(part, waits=start > 0)
-                ]
+                part = sentences[start : start + limits.batch_size]
+                explained = await self._started().ask_all(
+                    list(map(Question, part)), waits=start > 0
+                )
+                answers = [each.answer for each in explained]
                 for place, answer in enumerate(answers):
                     self._note(answer)
                     left -= len((answer.target or "").split())
@@ -416,27 +409,27 @@ class Service:
     async def _count_examples(
         self, batcher: Batcher[Question, Explained], examples: Sequence[str]
     ) -> None:
-        few = max(1, self.limits.batch_size // 4)  # leaves room for people
-        suggested = list(self.suggestions)  # first: whoever opens the page sees them
-        parts = [
-            suggested,
-            *(examples[start : start + few] for start in range(0, len(examples), few)),
-        ]
+        # Suggestions come first, because whoever opens the page sees them. Parts are small, to
+        # leave room for people.
+        suggested = list(self.suggestions)
+        parts: list[Sequence[str]] = [suggested]
+        few = max(1, self.limits.batch_size // 4)
+        starts = range(0, len(examples), few)
+        parts += [examples[start : start + few] for start in starts]
         while parts:
             try:
-                answers = await batcher.ask_all(
-                    [Question(sentence) for sentence in parts[0]]
-                )
-                for sentence, found in zip(parts[0], answers, strict=True):
+                answers = await batcher.ask_all(list(map(Question, parts[0])))
+                for sentence, explained in zip(parts[0], answers, strict=True):
                     if parts[0] is suggested:
-                        self.suggestions[sentence] = found.answer.target
+                        self.suggestions[sentence] = explained.answer.target
                     else:
-                        self.usage.count(found.answer, is_example=True)
+                        self.usage.count(explained.answer, is_example=True)
             except Busy as busy:
                 await asyncio.sleep(busy.retry_after)
                 continue
+            # An example that is too much for the parser does not concern the page.
             except NqgError:
-                pass  # an example that is too much for the parser does not concern the page
+                pass
             parts.pop(0)
 
     def explain_all(self, questions: Sequence[Question]) -> list[Explained]:
