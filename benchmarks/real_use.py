@@ -290,8 +290,8 @@ def overview(measures: Sequence[Measures]) -> str:
 
 def by_default(measures: Sequence[Measures]) -> str:
     """What users get: a row for each dataset and system."""
-    head = ["dataset", "system", "answered", "right of answered", "right of all"]
-    head += ["mean confidence", "threshold", "agreed", "right of agreed"]
+    head = ["dataset", "system", "answered", "precision", "right of all"]
+    head += ["mean confidence", "threshold", "agreed", "precision there"]
     rows = []
     for each in measures:
         confidence = threshold = NOTHING

@@ -165,24 +165,24 @@ def splices(
 ) -> list[Question]:
     """The first half of one test sentence with the second half of another one.
 
-    The two call different functions where a dataset has several, so that few of the sentences make
-    sense by chance.
+    The programs of the two have no word in common, so that few of the sentences make sense by
+    chance. Where all programs call the same function too many would, and there are no splices.
     """
     rng = _generator(dataset, "splices", seed)
     known = {pair.source for pair in (*dataset.train, *dataset.test)}
-    functions = {_function(pair.target) for pair in dataset.test}
     drawn: dict[str, None] = {}
     # Small datasets may not have so many: the number of attempts is bounded.
     for _ in range(100 * count):
         first, second = rng.choice(dataset.test), rng.choice(dataset.test)
-        is_same = first.target == second.target
-        if len(functions) > 1:
-            is_same = _function(first.target) == _function(second.target)
         begin, end = first.source.split(), second.source.split()
+        if (
+            _words(first.target) & _words(second.target)
+            or min(len(begin), len(end)) < 2
+        ):
+            continue
         words = [*begin[: (len(begin) + 1) // 2], *end[len(end) // 2 :]]
         sentence = " ".join(words)
-        is_whole = len(begin) < 2 or len(end) < 2 or sentence in known
-        if len(drawn) < count and not is_same and not is_whole:
+        if len(drawn) < count and sentence not in known:
             drawn[sentence] = None
     return [Question(SPLICE, sentence) for sentence in drawn]
 
@@ -258,8 +258,8 @@ def checked_names(names: Sequence[str], known: Iterable[str], what: str) -> list
     return list(names)
 
 
-def _function(program: str) -> str:
-    return program_tokens(program)[0]
+def _words(program: str) -> set[str]:
+    return {token for token in program_tokens(program) if token[0].isalnum()}
 
 
 def _generator(dataset: RealDataset, use: str, seed: int) -> random.Random:
