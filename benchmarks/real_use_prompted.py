@@ -22,7 +22,7 @@ from nqg import Answer, Example, TrainSettings, infer_target_grammar
 from nqg.preprocessing.preprocessor import Preprocessor
 from nqg.preprocessing.training_text import fit_training_text
 from nqg.seq2seq.legal_decoding import LegalContinuations, LegalTargets
-from nqg.seq2seq.target_codec import fit_codec
+from nqg.seq2seq.target_codec import decode, fit_codec
 from nqg.slots.target_grammars import open_slot_categories
 from real_use_datasets import RealDataset
 
@@ -30,25 +30,25 @@ NAME = "prompted"
 # Pairs in a prompt. Set by hand to what 2,048 subwords hold; not tuned.
 SHOTS = 8
 INSTRUCTION = "Translate each sentence into a program.\n\n"
-LONGEST = 160
+LONGEST, BATCH = 160, 16
 
 
 class LegalAnswers(LogitsProcessor):
     """Masks what may not follow, after a prompt; the end of a line counts as the end.
 
-    A model that was never trained to end after a program writes a new line there.
+    A model that was never trained to end after a program writes a new line there, or several.
     """
 
-    def __init__(self, legal: LegalTargets, prompt: int, newline: int, end: int):
+    def __init__(self, legal: LegalTargets, prompt: int, newlines: Sequence[int]):
         self.continuations = LegalContinuations(legal)
-        self.prompt, self.newline, self.end = prompt, newline, end
+        self.prompt, self.newlines = prompt, list(newlines)
+        self.end = legal.vocabulary.end
 
     def __call__(
         self, input_ids: torch.LongTensor, scores: torch.FloatTensor
     ) -> torch.FloatTensor:
-        scores[:, self.end] = torch.maximum(
-            scores[:, self.end], scores[:, self.newline]
-        )
+        lines = scores[:, self.newlines].amax(1)
+        scores[:, self.end] = torch.maximum(scores[:, self.end], lines)
         # The last subword of the prompt stands for the one that a decoder starts from.
         written = input_ids[:, self.prompt - 1 :]
         return self.continuations(written, scores)  # type: ignore[arg-type]
@@ -63,6 +63,7 @@ class Prompted:
     pairs: Sequence[Example]
     text: Preprocessor
     legal: LegalTargets = field(repr=False)
+    newlines: Sequence[int] = field(repr=False)
 
     @classmethod
     def load(cls, dataset: RealDataset, weights: str, device: str | None) -> Prompted:
@@ -88,8 +89,12 @@ class Prompted:
         targets = [pair.target for pair in pairs]
         codec = fit_codec(tokenizer, targets, one_subword=False)
         legal = LegalTargets(types, tokenizer, codec)
+        alone = decode(tokenizer, [[number] for number in range(len(tokenizer))])
+        newlines = [
+            number for number, word in enumerate(alone) if word.startswith("\n")
+        ]
         place = device or "cpu"
-        return cls(model.to(place).eval(), tokenizer, pairs, text, legal)
+        return cls(model.to(place).eval(), tokenizer, pairs, text, legal, newlines)
 
     def prompt(self, sentence: str) -> str:
         """The nearest pairs, and the sentence with an open end."""
@@ -99,35 +104,38 @@ class Prompted:
             lines.append(f"sentence: {pair.source}\nprogram: {program}\n\n")
         return f"{INSTRUCTION}{''.join(lines)}sentence: {sentence}\nprogram:"
 
-    @torch.inference_mode()
     def answers(self, sentences: Iterable[str]) -> list[Answer]:
-        """The legal program that greedy decoding gives."""
-        newline = self.tokenizer("\n", add_special_tokens=False)["input_ids"][-1]
-        end = self.tokenizer.eos_token_id
+        """The legal program that greedy decoding gives for each sentence."""
+        every = list(sentences)
+        answers: list[Answer] = []
+        for start in range(0, len(every), BATCH):
+            answers += self._batch(every[start : start + BATCH])
+        return answers
+
+    @torch.inference_mode()
+    def _batch(self, sentences: Sequence[str]) -> list[Answer]:
+        prompts = [self.prompt(sentence) for sentence in sentences]
+        batch = self.tokenizer(prompts, return_tensors="pt", padding=True)
+        batch = batch.to(self.model.device)
+        size, end = batch["input_ids"].shape[1], self.tokenizer.eos_token_id
+        mask = LegalAnswers(self.legal, size, self.newlines)
+        written = self.model.generate(
+            input_ids=batch["input_ids"],
+            attention_mask=batch["attention_mask"],
+            logits_processor=LogitsProcessorList([mask]),
+            do_sample=False,
+            max_new_tokens=LONGEST,
+            eos_token_id=end,
+            pad_token_id=self.tokenizer.pad_token_id,
+        )
         answers = []
-        for sentence in sentences:
-            batch = self.tokenizer([self.prompt(sentence)], return_tensors="pt")
-            batch = batch.to(self.model.device)
-            size = batch["input_ids"].shape[1]
-            mask = LegalAnswers(self.legal, size, newline, end)
-            written = self.model.generate(
-                input_ids=batch["input_ids"],
-                attention_mask=batch["attention_mask"],
-                logits_processor=LogitsProcessorList([mask]),
-                do_sample=False,
-                max_new_tokens=LONGEST,
-                eos_token_id=end,
-                pad_token_id=self.tokenizer.pad_token_id,
-            )
-            ids = written[0, size:].tolist()
-            if ids[-1] != end:
-                reason = f"no program came to an end within {LONGEST} subwords"
-                answers.append(Answer(sentence, system=NAME, reason=reason))
-                continue
-            written_text = self.tokenizer.decode(ids, skip_special_tokens=True)
-            tokens = self.legal.codec.decode(written_text).split()
-            program = self.text.programs.render(tokens)
-            answers.append(Answer(sentence, program, system=NAME))
+        for sentence, ids in zip(sentences, written[:, size:].tolist(), strict=True):
+            program, reason = None, f"no end within {LONGEST} subwords"
+            if end in ids:
+                text = self.tokenizer.decode(ids[: ids.index(end)])
+                tokens = self.legal.codec.decode(text).split()
+                program, reason = self.text.programs.render(tokens), ""
+            answers.append(Answer(sentence, program, system=NAME, reason=reason))
         return answers
 
 
