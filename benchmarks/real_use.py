@@ -156,7 +156,8 @@ class Measures:
 
     `right` are those when all is answered. `answered` and `precise` (right of answered) are by
     default. `mean_confidence` counts an abstention as 0, so that it can be compared with the share
-    right. `agreed` and `right_agreed` are those of two readers with the same program.
+    right. `threshold` is nothing where answers below it are given. `agreed` and `right_agreed` are
+    those of two readers with the same program.
     """
 
     dataset: str
@@ -194,6 +195,10 @@ class Measures:
             is_right(system, each.asked.target, each.question) for each in joined
         )
         mean = sum(confidences) / len(tests) if confidences else None
+        # A model may have learned a threshold that it does not use.
+        threshold = found.threshold
+        if threshold is not None and lowest_given(tests) < threshold:
+            threshold = None
         return cls(
             found.dataset,
             system,
@@ -202,7 +207,7 @@ class Measures:
             answered,
             precise,
             mean,
-            found.threshold,
+            threshold,
             agreed,
             right_agreed,
             silence(found.of_kind(OTHER_DOMAIN)),
@@ -211,6 +216,16 @@ class Measures:
             found.cost,
             right_by_reader(tests),
         )
+
+
+def lowest_given(tests: Iterable[Prediction]) -> float:
+    """The lowest confidence of an answer that is given by default."""
+    given = [1.0]
+    for prediction in tests:
+        confidence = prediction.asked.confidence
+        if prediction.asked.target is not None and confidence is not None:
+            given.append(confidence)
+    return min(given)
 
 
 def agreement(tests: Iterable[Prediction]) -> tuple[int | None, int | None]:

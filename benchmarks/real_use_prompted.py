@@ -85,7 +85,7 @@ class Prompted:
         tokenizer = AutoTokenizer.from_pretrained(weights, padding_side="left")
         if tokenizer.pad_token_id is None:
             tokenizer.pad_token = tokenizer.eos_token
-        model = AutoModelForCausalLM.from_pretrained(weights, dtype=torch.float32)
+        model: Any = AutoModelForCausalLM.from_pretrained(weights, dtype=torch.float32)
         targets = [pair.target for pair in pairs]
         codec = fit_codec(tokenizer, targets, one_subword=False)
         legal = LegalTargets(types, tokenizer, codec)
@@ -93,8 +93,8 @@ class Prompted:
         newlines = [
             number for number, word in enumerate(alone) if word.startswith("\n")
         ]
-        place = device or "cpu"
-        return cls(model.to(place).eval(), tokenizer, pairs, text, legal, newlines)
+        model.to(device or "cpu").eval()
+        return cls(model, tokenizer, pairs, text, legal, newlines)
 
     def prompt(self, sentence: str) -> str:
         """The nearest pairs, and the sentence with an open end."""

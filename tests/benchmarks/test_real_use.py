@@ -287,6 +287,14 @@ def test_a_system_without_confidence_is_sure_of_every_answer() -> None:
     assert measures.agreed is None
 
 
+@pytest.mark.parametrize(("learned", "shown"), [(0.8, 0.8), (0.85, None)])
+def test_a_threshold_that_is_not_used_is_not_shown(
+    learned: float, shown: float | None
+) -> None:
+    found = Predictions("home", "grammar", PREDICTIONS, learned)
+    assert Measures.of(found).threshold == shown
+
+
 def test_hassil_alone_is_compared_without_the_order_of_slots() -> None:
     swapped = Question(TEST, "stop", "f(a=1, b=2)")
     assert real_use.is_right("hassil", "f(b=2, a=1)", swapped)
@@ -336,6 +344,6 @@ def test_a_failed_process_is_reported_with_its_last_line(
         assert options["env"]["OMP_NUM_THREADS"] == "2"
         return SimpleNamespace(returncode=1, stderr="a trace\nno weights\n")
 
-    monkeypatch.setattr(real_use.subprocess, "run", run)
+    monkeypatch.setattr("subprocess.run", run)
     report = real_use.Task("home", "hybrid").run(["--jobs", "1"], threads=2)
     assert report == "home hybrid: failed with 1: no weights"
