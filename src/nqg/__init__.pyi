@@ -19,7 +19,6 @@ from .grammar.grammar import Rule as Rule
 from .induction.induce import Induction as Induction
 from .induction.induce import induce as induce
 from .induction.settings import InductionSettings as InductionSettings
-from .inference.hybrid import Gate as Gate
 from .inference.hybrid import Hybrid as Hybrid
 from .inference.hybrid import load as load
 from .inference.parser import Parser as Parser

@@ -96,11 +96,10 @@ class Correction:
 class Answer:
     """The program that a system gives for a sentence; without a `target` it abstains, and is falsy.
 
-    `reason` says why nobody answered or, of a hybrid, why its grammar did not. An answer of a
+    `reason` says why nobody answered or, of a hybrid, what the other reader says. An answer of a
     grammar comes with its `reading` and, if asked for, with the most probable `readings`, illegal
-    ones included, and with the derivable spans of its `chart`. An answer of a hybrid has what its
-    `parts` said: the grammar, which abstains where the gate holds its answer back, and the
-    fallback, if asked.
+    ones included, and with the derivable spans of its `chart`. An answer of a hybrid has those of
+    its `parts`: the grammar's and, if it was asked, the other system's.
 
     `source` and `target` are raw: as somebody typed the one, and as training data would write the
     other. `words` are the tokens that a parser saw, to which the spans of its derivations refer;

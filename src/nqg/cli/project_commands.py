@@ -382,13 +382,11 @@ def _promises(loaded: Parser | Hybrid | TokenSystem) -> dict[str, Any]:
     ]
     calibrated = None
     if calibrator:
-        calibrated = (
-            f"on {calibrator.trials:,} answers, {calibrator.right:,} of them right"
-        )
+        calibrated = str(calibrator.expected)
     return {
         "rules": len(parser.grammar),
         "by hand": len(parser.model.by_hand),
-        "fallback": isinstance(loaded, Hybrid),
+        "second reader": isinstance(loaded, Hybrid),
         "made from": provenance.data and _in_words(provenance.data),
         "measured": measured or None,
         "calibrated": calibrated,

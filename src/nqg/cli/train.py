@@ -34,6 +34,7 @@ from nqg.cli.training_display import TrainingDisplay
 from nqg.errors import NqgError, counted
 from nqg.induction.settings import InductionSettings
 from nqg.inference.hybrid import TokenSystem
+from nqg.inference.parser import Parser
 from nqg.model.checkpoint import RULES_FILE, load_model
 from nqg.model.settings import TrainingSettings
 from nqg.pipeline.events import TrainReport
@@ -42,19 +43,16 @@ from nqg.pipeline.train import train as run_training
 from nqg.settings_reader import changed_settings, updated_settings
 from nqg.training.processes import is_main_process
 
-# Fewer answers to held-out examples than these are not judged.
-FEWEST_TO_JUDGE = 10
-NONE_RIGHT = (
-    "warning: none of these was right, so what the model does with new combinations is not to be "
-    "trusted: read the rules (`nqg show-grammar`), and give more examples of each construction. "
-    "docs/your-data.md tells more"
+SECOND_READER = (
+    "a second reader often answers more: add --seq2seq google/flan-t5-small, or set the variable "
+    "NQG_SEQ2SEQ (docs/hybrid.md)"
 )
 LEFT_OUT = (
     "no derivation yields their program; `nqg evaluate` with --breakdown on the training file "
     "shows which"
 )
 FILES, MODEL = "Files", "Model"
-FALLBACK = "Fallback, for sentences that the grammar does not answer"
+SECOND = "Second reader, beside the grammar"
 # The options that are settings of the same name, and the table of each.
 SETTINGS = (
     ("types", "target_grammar"),
@@ -62,7 +60,6 @@ SETTINGS = (
     ("training", "steps"),
     ("training", "seed"),
     ("fine_tuning", "seed"),
-    ("confidence", "gate"),
 )
 
 
@@ -172,7 +169,7 @@ class TrainOptions:
             "NAME|FOLDER",
             "Also train a fallback: a model from Hugging Face, or 'embedded', a small one from "
             "scratch.",
-            FALLBACK,
+            SECOND,
         ),
     ] = None
     augment: Annotated[
@@ -182,19 +179,9 @@ class TrainOptions:
             "N",
             "Also teach it what the grammar knows, with the likelier half of N samples "
             "(try 20000).",
-            FALLBACK,
+            SECOND,
             min=1,
             show_default="the examples alone",
-        ),
-    ] = None
-    gate: Annotated[
-        bool | None,
-        option(
-            "--gate",
-            "",
-            "Also use it where the grammar is unsure; the threshold is learned from held-out "
-            "examples.",
-            FALLBACK,
         ),
     ] = None
     device: Device = None
@@ -243,11 +230,18 @@ def train(options: TrainOptions) -> None:
     assert display.report is not None, "a training ends with its report"
     if output.as_json:
         figures = asdict(display.report) | {"folder": str(options.output)}
-        for name in ("confidence", "dev_scores", "gate", "repeated"):
+        for name in ("calibrator", "dev_scores", "repeated"):
             del figures[name]
+        calibrator = display.report.calibrator
+        if calibrator:
+            figures["threshold"] = calibrator.threshold
+            figures["expected"] = asdict(calibrator.expected)
+            figures["new_templates"] = asdict(calibrator.new_templates)
         out.print_json(data=figures)
     else:
         _print_report(display.report, is_parser=not isinstance(system, TokenSystem))
+        if isinstance(system, Parser) and not options.database:
+            err.print(SECOND_READER)
     report_written(options.output)
 
 
@@ -284,13 +278,12 @@ def _settings(options: TrainOptions) -> TrainSettings:
             raise typer.BadParameter(reason, param_hint="--preset")
         settings = replace(settings, induction=InductionSettings.named(options.preset))
 
-    # The fallback and what needs it.
+    # The second reader and what needs it.
     if options.seq2seq:
         settings = settings.with_seq2seq(options.seq2seq)
-    for name in ("gate", "augment"):
-        if settings.seq2seq is None and getattr(options, name):
-            reason = "needs a fallback; name one with --seq2seq"
-            raise typer.BadParameter(reason, param_hint=f"--{name}")
+    if settings.seq2seq is None and options.augment:
+        reason = "needs a second reader; name one with --seq2seq"
+        raise typer.BadParameter(reason, param_hint="--augment")
     if options.augment is not None:
         teaching = replace(settings.augmentation or TEACHING, samples=options.augment)
         settings = replace(settings, augmentation=teaching)
@@ -335,13 +328,5 @@ def _print_report(report: TrainReport, *, is_parser: bool) -> None:
     elif report.dev:
         right = f"{report.dev['accuracy']:.1%} right"
         out.print(f"dev examples, best after step {report.best_step:,}: {right}")
-    # None right among very few answers is chance; warn only where it means something.
-    if report.held_out:
-        out.print(report.confidence)
-        if (
-            report.held_out["answers"] >= FEWEST_TO_JUDGE
-            and not report.held_out["right"]
-        ):
-            err.print(NONE_RIGHT)
-    if report.gate:
-        err.print(report.gate)
+    if report.calibrator:
+        out.print(str(report.calibrator))

@@ -164,9 +164,10 @@ class Hybrid:
                         max(proposal.probability or 0.0, 1e-300)
                     )
             tables.append(table)
-            for target in legal_readings(answer):
-                if target not in table:
-                    missing.append((number, target))
+            unscored = [
+                target for target in legal_readings(answer) if target not in table
+            ]
+            missing += [(number, target) for target in unscored]
         pairs = [(sentences[number], target) for number, target in missing]
         for (number, target), log in zip(missing, reader.log_probabilities(pairs)):
             tables[number][target] = log

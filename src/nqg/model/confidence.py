@@ -214,7 +214,7 @@ class Weights:
 
     def logit(self, evidence: Evidence) -> float:
         """The log odds of being right."""
-        return sum(map(mul, astuple(self), evidence.features()))
+        return float(sum(map(mul, astuple(self), evidence.features())))
 
     def confidence(self, evidence: Evidence) -> float:
         """The probability of being right.

@@ -120,8 +120,10 @@ def model_card(model: SavedModel, versions: Mapping[str, str]) -> str:
     confidence = NO_CONFIDENCE
     calibrator = model.calibrator
     if calibrator is not None:
-        answers = f"{calibrator.trials:,} answers to held-out training examples, {calibrator.right:,} of them right"
-        confidence = f"A confidence is the chance of being right, learned from {answers}; it holds for similar data."
+        confidence = (
+            "A confidence is the chance of being right. Sentences like those of training: "
+            f"{calibrator.expected}."
+        )
     rules = sorted(map(str, model.trained_rules), key=lambda rule: (len(rule), rule))
     shortest = "\n".join(rules[:SHOWN_RULES])
     weights = sum(weight.numel() for weight in model.scorer.parameters())

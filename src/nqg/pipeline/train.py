@@ -6,6 +6,7 @@ The stages, each in its own file: *text* and *types* (`task`), *grammar*, *parse
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -49,6 +50,9 @@ from nqg.training.processes import Processes
 
 if TYPE_CHECKING:
     from nqg.seq2seq.seq2seq import Seq2seq
+
+# An environment variable: the second reader of trainings that name none.
+DEFAULT_SEQ2SEQ = "NQG_SEQ2SEQ"
 
 
 def train(
@@ -113,9 +117,13 @@ def train(
         earlier=earlier,
         earlier_folder=folder,
     )
-    # Refuse what does not go together, before any work.
+    # The second reader: named here, in the settings, or in the environment.
+    default = os.environ.get(DEFAULT_SEQ2SEQ)
+    if default and not chosen.seq2seq and not database:
+        seq2seq = seq2seq or default
     if seq2seq is not None:
         chosen = chosen.with_seq2seq(seq2seq)
+    # Refuse what does not go together, before any work.
     chosen.check()
     if database and chosen.seq2seq:
         raise NqgError(
