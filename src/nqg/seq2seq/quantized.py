@@ -32,6 +32,7 @@ from nqg.model_folder import (
     folder_written_atomically,
     quiet_transformers,
 )
+from nqg.seq2seq.architecture import is_decoder_only
 from nqg.seq2seq.legal_decoding import LegalSeq2seq
 from nqg.seq2seq.reader import distinct_candidates
 from nqg.seq2seq.seq2seq import SEQ2SEQ, Seq2seq, tokenize_sources
@@ -70,6 +71,9 @@ class QuantizedSeq2seq:
         """
         is_wanted = os.environ.get(SWITCH) != "0" and seq2seq.device.type == "cpu"
         if not is_wanted or seq2seq.settings.model in BASELINE_MODELS:
+            return None
+        # Only encoder-decoders are converted.
+        if is_decoder_only(seq2seq.model):
             return None
         try:
             import ctranslate2
