@@ -54,7 +54,7 @@ def test_an_encoder_alone_is_refused(tmp_path: Path) -> None:
     BertModel(config).save_pretrained(tmp_path)  # type: ignore[no-untyped-call]
     with pytest.raises(
         NqgError,
-        match="is not an encoder-decoder and cannot write targets; choose one, for instance",
+        match="is neither an encoder-decoder nor a causal language model and cannot write targets",
     ):
         load_pretrained(str(tmp_path))
 

@@ -39,7 +39,7 @@ from nqg.inference.explanation import described, drawn
 from nqg.inference.gaps import explained
 from nqg.inference.hybrid import Hybrid, load
 from nqg.inference.parser import WINDOW
-from nqg.inference.sequences import score
+from nqg.inference.sequences import score as confidence_or_probability
 from nqg.parallel import in_chunks
 
 STDIN = "-"
@@ -267,7 +267,7 @@ def _columns(answer: Answer, is_hybrid: bool) -> Iterator[str]:
     yield answer.target or ""
     is_scored = answer.reading is not None or bool(answer.commands)
     if answer.target is not None and (is_scored or not is_hybrid):
-        yield f"{score(answer):.6g}"
+        yield f"{confidence_or_probability(answer):.6g}"
     else:
         yield answer.reason if answer.answered_by else f"abstained: {answer.reason}"
     if is_hybrid:

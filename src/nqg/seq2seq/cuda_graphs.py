@@ -27,6 +27,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from nqg.seq2seq.architecture import forward
 from nqg.seq2seq.batches import IGNORED, BatchShape, SubwordPairBatch
 from nqg.training.trainer import autocast, is_half
 
@@ -92,12 +93,7 @@ class CrossEntropy:
             if self.sampled is not None:
                 stack.enter_context(self.sampled.replacing(self.model))
                 labels = self.sampled.labels(labels)
-            output = self.model(
-                input_ids=batch.sources,
-                attention_mask=batch.mask,
-                decoder_input_ids=batch.inputs,
-                use_cache=False,
-            )
+            output = forward(self.model, batch.sources, batch.mask, batch.inputs)
             losses = functional.cross_entropy(
                 output.logits.flatten(0, 1),
                 labels.flatten(),

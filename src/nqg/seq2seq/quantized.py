@@ -32,6 +32,7 @@ from nqg.model_folder import (
     folder_written_atomically,
     quiet_transformers,
 )
+from nqg.seq2seq.architecture import is_decoder_only
 from nqg.seq2seq.legal_decoding import LegalSeq2seq
 from nqg.seq2seq.reader import distinct_candidates
 from nqg.seq2seq.seq2seq import SEQ2SEQ, Seq2seq, tokenize_sources
@@ -71,6 +72,9 @@ class QuantizedSeq2seq:
         is_wanted = os.environ.get(SWITCH) != "0" and seq2seq.device.type == "cpu"
         if not is_wanted or seq2seq.settings.model in BASELINE_MODELS:
             return None
+        # Only encoder-decoders are converted.
+        if is_decoder_only(seq2seq.model):
+            return None
         try:
             import ctranslate2
 
@@ -96,7 +100,9 @@ class QuantizedSeq2seq:
     @cached_property
     def legal(self) -> LegalSeq2seq | None:
         """PyTorch under the grammar, if there is one, made on first use."""
-        return self.grammar and LegalSeq2seq(self.seq2seq, self.grammar)
+        if self.grammar is None:
+            return None
+        return LegalSeq2seq(self.seq2seq, self.grammar)
 
     def answers(self, sentences: Iterable[str]) -> list[Answer]:
         """The target of every sentence, with its probability among all possible texts."""

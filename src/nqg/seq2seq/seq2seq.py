@@ -9,6 +9,7 @@ so that the folder can be used without nqg.
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -22,11 +23,11 @@ from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import pad_sequence
 from transformers import (
     AutoConfig,
+    AutoModelForCausalLM,
     AutoModelForSeq2SeqLM,
     AutoTokenizer,
     GenerationConfig,
     LogitsProcessor,
-    LogitsProcessorList,
     PreTrainedTokenizerFast,
     T5Config,
     T5ForConditionalGeneration,
@@ -51,6 +52,12 @@ from nqg.model_folder import (
     read_manifest,
     weight_shapes,
 )
+from nqg.seq2seq.architecture import (
+    forward,
+    generate,
+    is_decoder_only,
+    prepare_decoder_only,
+)
 from nqg.seq2seq.reader import distinct_candidates
 from nqg.seq2seq.settings import (
     BASELINE_MODELS,
@@ -66,6 +73,8 @@ from nqg.training.processes import best_device
 # The version of the format of a folder.
 SEQ2SEQ_VERSION = 1
 REQUIRED_SEQ2SEQ_FILES = ("config.json", "tokenizer_config.json")
+# How transformers calls causal language models.
+CAUSAL = re.compile("ForCausalLM|LMHeadModel")
 # The name of the system in its answers.
 SEQ2SEQ = "seq2seq"
 # Subwords of sources that are read at once, padding included, and logits that are held at once when
@@ -75,20 +84,23 @@ BATCH_LOGITS = 2**27
 
 
 def load_pretrained(name: str) -> tuple[Any, Any]:
-    """A pre-trained encoder-decoder and its tokenizer; one that lacks weights is refused, never
-    filled at random.
+    """A pre-trained encoder-decoder or causal language model and its tokenizer; one that lacks
+    weights is refused, never filled at random.
     """
     try:
         with quiet_transformers():
-            if not AutoConfig.from_pretrained(
-                name, trust_remote_code=False
-            ).is_encoder_decoder:
-                raise NqgError(
-                    f"'{name}' is not an encoder-decoder and cannot write targets; choose one, "
-                    "for instance google/flan-t5-small, t5-base or google/byt5-small"
-                )
+            config = AutoConfig.from_pretrained(name, trust_remote_code=False)
+            kind: Any = AutoModelForSeq2SeqLM
+            if not config.is_encoder_decoder:
+                if not any(map(CAUSAL.search, config.architectures or ())):
+                    raise NqgError(
+                        f"'{name}' is neither an encoder-decoder nor a causal language model and "
+                        "cannot write targets; choose one, for instance google/flan-t5-small, "
+                        "t5-base or google/byt5-small"
+                    )
+                kind = AutoModelForCausalLM
             tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
-            model, report = AutoModelForSeq2SeqLM.from_pretrained(
+            model, report = kind.from_pretrained(
                 name,
                 dtype=torch.float32,
                 output_loading_info=True,
@@ -105,6 +117,8 @@ def load_pretrained(name: str) -> tuple[Any, Any]:
             f"the weights of '{name}' are incomplete: {len(missing)} are missing, "
             f"first {missing[0]}"
         )
+    if is_decoder_only(model):
+        prepare_decoder_only(model, tokenizer)
     return model, tokenizer
 
 
@@ -116,8 +130,9 @@ def with_lora(model: Any, settings: LoraSettings, seed: int) -> Any:
         from peft import LoraConfig, TaskType, get_peft_model
     except ImportError as error:
         raise MissingExtra("fine-tuning with LoRA", "lora") from error
+    task = TaskType.CAUSAL_LM if is_decoder_only(model) else TaskType.SEQ_2_SEQ_LM
     config = LoraConfig(
-        task_type=TaskType.SEQ_2_SEQ_LM,
+        task_type=task,
         r=settings.rank,
         lora_alpha=round(settings.scale * settings.rank),
         lora_dropout=settings.dropout,
@@ -403,7 +418,8 @@ class Seq2seq:
                 rows, batch_first=True, padding_value=config.pad_token_id
             )
             batch = self._padded([sources[position] for position in positions])
-            logs = self._log_probabilities(batch, padded.to(self.device))
+            lengths = torch.tensor([len(row) - 1 for row in rows], device=self.device)
+            logs = self._log_probabilities(batch, padded.to(self.device), lengths)
             for position, log in zip(positions, logs):
                 log_probabilities[position] = log
         return log_probabilities
@@ -448,23 +464,30 @@ class Seq2seq:
             eos_token_id=defaults.eos_token_id,
             pad_token_id=defaults.pad_token_id,
         )
-        masks = LogitsProcessorList([allowed] if allowed else [])
         subwords = tokenize_sources(
             self.tokenizer, self.settings, sources, truncate=True
         )
         answers: list[list[Answer]] = [[] for _ in sources]
         for positions in batches_by_length(subwords, beams):
             batch = self._padded([subwords[position] for position in positions])
-            rows = self.model.generate(
-                **batch, generation_config=config, logits_processor=masks
+            rows = generate(
+                self.model,
+                batch["input_ids"],
+                batch["attention_mask"],
+                config,
+                allowed,
             )
-            # A beam search fills rows with ends, and not with padding.
-            ends = (rows[:, 1:] == defaults.eos_token_id).cumsum(1)
-            rows[:, 2:][ends[:, :-1] > 0] = defaults.pad_token_id
+            # A text ends with its first end; what follows fills its row.
+            is_end = rows[:, 1:] == defaults.eos_token_id
+            lengths = 1 + (is_end.cumsum(1) == 0).sum(1)
+            lengths = lengths.clamp(max=rows.shape[1] - 1)
             logs: Sequence[float | None] = [None] * len(rows)
             if is_scored:
-                logs = self._log_probabilities(batch, rows)
-            texts = decode(self.tokenizer, rows.tolist())
+                logs = self._log_probabilities(batch, rows, lengths)
+            ids = []
+            for row, length in zip(rows.tolist(), lengths.tolist()):
+                ids.append(row[1 : 1 + length])
+            texts = decode(self.tokenizer, ids)
             for number, (text, log) in enumerate(zip(texts, logs)):
                 position = positions[number // count]
                 target = self.spelling.decode(text) or None
@@ -480,28 +503,28 @@ class Seq2seq:
         )
         return {name: padded[name] for name in ("input_ids", "attention_mask")}
 
-    def _log_probabilities(self, batch: dict[str, Tensor], rows: Tensor) -> list[float]:
+    def _log_probabilities(
+        self, batch: dict[str, Tensor], rows: Tensor, lengths: Tensor
+    ) -> list[float]:
         """The logarithm of each row's probability, several rows a source: much faster than while
         they are written.
+
+        A row has the start and then as many subwords of a target as `lengths` says.
         """
         count = len(rows) // len(batch["input_ids"])
         size = max(1, BATCH_LOGITS // (rows.shape[1] * self.model.config.vocab_size))
         repeated = (ids.repeat_interleave(count, dim=0) for ids in batch.values())
-        tensors = (torch.split(tensor, size) for tensor in (rows, *repeated))
+        tensors = (torch.split(tensor, size) for tensor in (rows, lengths, *repeated))
         log_probabilities: list[float] = []
-        for chunk, *source in zip(*tensors):
-            inputs = dict(zip(batch, source))
-            logits = self.model(
-                **inputs, decoder_input_ids=chunk[:, :-1]
-            ).logits.float()
+        for chunk, ends, sources, mask in zip(*tensors):
+            logits = forward(self.model, sources, mask, chunk[:, :-1]).logits.float()
             if not logits.isfinite().all():
                 raise DamagedModel(
                     "the model gives logits that are not numbers: its weights are damaged; "
                     "train it again"
                 )
-            # Padding after the end counts for nothing; a beam may write padding before it, too.
-            is_padding = chunk[:, 1:] == self.model.generation_config.pad_token_id
-            is_unused = is_padding.flip(1).cumprod(1).flip(1).bool()
+            positions = torch.arange(chunk.shape[1] - 1, device=chunk.device)
+            is_unused = positions >= ends[:, None]
             losses = cross_entropy(
                 logits.transpose(1, 2), chunk[:, 1:], reduction="none"
             )

@@ -92,11 +92,18 @@ class TargetCodec:
 
 
 def tokenize_targets(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
-    """The subwords of targets, with the end that the tokenizer gives them."""
-    ids: list[list[int]] = tokenizer(text_target=list(texts), verbose=False)[
+    """The subwords of targets with the end of a text, which tokenizers of causal language models
+    leave out.
+    """
+    subwords: list[list[int]] = tokenizer(text_target=list(texts), verbose=False)[
         "input_ids"
     ]
-    return ids
+    end = getattr(tokenizer, "eos_token_id", None)
+    if end is not None:
+        for ids in subwords:
+            if not ids or ids[-1] != end:
+                ids.append(end)
+    return subwords
 
 
 def decode(tokenizer: Any, ids: Sequence[Sequence[int]]) -> list[str]:
