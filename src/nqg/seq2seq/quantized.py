@@ -100,7 +100,9 @@ class QuantizedSeq2seq:
     @cached_property
     def legal(self) -> LegalSeq2seq | None:
         """PyTorch under the grammar, if there is one, made on first use."""
-        return self.grammar and LegalSeq2seq(self.seq2seq, self.grammar)
+        if self.grammar is None:
+            return None
+        return LegalSeq2seq(self.seq2seq, self.grammar)
 
     def answers(self, sentences: Iterable[str]) -> list[Answer]:
         """The target of every sentence, with its probability among all possible texts."""
