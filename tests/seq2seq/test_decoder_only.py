@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -44,7 +45,8 @@ def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
         bos_token_id=None,
     )
     with quiet_transformers():
-        LlamaForCausalLM(config).save_pretrained(folder)
+        model: Any = LlamaForCausalLM(config)  # type: ignore[no-untyped-call]
+        model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
+from typing import Any
 
 import pytest
 import torch
@@ -160,7 +161,7 @@ def test_a_copy_of_the_model_finds_the_gradients_that_the_model_finds(
 
 def sampled_twin(subwords: range) -> tuple[float, float]:
     """The loss of a batch over some subwords, and the same by hand from the logits of all."""
-    model = small_t5(
+    model: Any = small_t5(
         SmallT5Settings(width=16, layers=1, heads=2, dropout=0.0), 32, seed=0
     )
     model.get_output_embeddings().requires_grad_(False)

@@ -103,4 +103,4 @@ class AfterSource(LogitsProcessor):
     ) -> torch.FloatTensor:
         """The scores that the processor gives."""
         targets: Any = input_ids[:, self.width :]
-        return self.processor(targets, scores)
+        return self.processor(targets, scores)  # type: ignore[no-any-return]

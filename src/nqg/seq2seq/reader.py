@@ -42,13 +42,14 @@ def distinct_candidates(answers: Iterable[Answer]) -> list[Answer]:
     """
     by_target: dict[str, Answer] = {}
     for answer in answers:
-        if answer.target is None:
+        target = answer.target
+        if target is None:
             continue
-        earlier = by_target.get(answer.target)
+        earlier = by_target.get(target)
         if earlier is not None:
             total = (earlier.probability or 0.0) + (answer.probability or 0.0)
             answer = replace(earlier, probability=total)
-        by_target[answer.target] = answer
+        by_target[target] = answer
     return sorted(
         by_target.values(),
         key=lambda answer: (-(answer.probability or 0.0), answer.target),

@@ -25,7 +25,7 @@ Optimizer = Literal["adafactor", "adamw"]
 PASSES = 25
 MIN_STEPS, MAX_STEPS = 200, 3000
 PASS_STEPS, MIN_BATCH, MAX_BATCH = 20, 16, 64
-CPU_CHUNK = 8
+CPU_CHUNK = 16
 # A model from scratch learns in batches of at most so many examples, until its loss stays below
 # `LEARNED_LOSS`. Not measured.
 MAX_NEW_BATCH = 128

@@ -47,7 +47,7 @@ class LoopSettings(Protocol):
     @property
     def patience(self) -> int: ...
     @property
-    def learned(self) -> float: ...
+    def learned(self) -> float | None: ...
 
 
 class Objective(Protocol):
@@ -184,7 +184,8 @@ class Trainer:
         if self.evaluate or self.made < self.learned_steps:
             return False
         latest = self.records[-self.learned_steps :]
-        return all(record.loss < self.settings.learned for record in latest)
+        learned = self.settings.learned or 0.0
+        return all(record.loss < learned for record in latest)
 
     def steps(self) -> Iterator[TrainingStep]:
         """Make the steps that are left, one record a step; finally, take the best weights, if any
