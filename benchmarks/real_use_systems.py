@@ -69,12 +69,10 @@ class Trained:
     @classmethod
     def of_nqg(cls, system: Any) -> Trained:
         """What `nqg.train` returned; a hybrid also gives what each of its readers says."""
-        if hasattr(system, "asks_both"):
-            system = replace(system, asks_both=True)
         forced = system.with_options(DecodeOptions(least_confidence=0.0))
         parser = getattr(system, "parser", system)
         calibrator = getattr(getattr(parser, "model", None), "calibrator", None)
-        return cls(system, forced, getattr(calibrator, "least_confidence", None))
+        return cls(system, forced, getattr(calibrator, "threshold", None))
 
     def ask(self, sentences: Sequence[str]) -> list[Asked]:
         """The answers to all sentences, in their order."""
@@ -125,8 +123,11 @@ def train_nqg(
     if dataset.settings:
         settings = nqg.TrainSettings.read(dataset.settings)
     if precision is not None:
-        confidence = replace(settings.confidence, min_precision=precision)
+        confidence = replace(settings.confidence, least_precision=precision)
         settings = replace(settings, confidence=confidence)
+    if dataset.fixtures is not None:
+        # Two commands in one sentence are measured where hassil is.
+        settings = replace(settings, text=replace(settings.text, sequence="allow"))
     system = nqg.train(
         dataset.train, settings=settings, seq2seq=seq2seq, device=resources.device
     )

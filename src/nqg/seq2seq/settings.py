@@ -22,9 +22,9 @@ Optimizer = Literal["adafactor", "adamw"]
 # examples, within bounds, in batches with which a pass has that many steps, within bounds. The
 # examples of a batch are divided into chunks of similar lengths on a CPU. docs/seq2seq.md has what
 # was measured.
-PASSES = 25
+PASSES = 40
 MIN_STEPS, MAX_STEPS = 200, 3000
-PASS_STEPS, MIN_BATCH, MAX_BATCH = 20, 16, 64
+PASS_STEPS, MIN_BATCH, MAX_BATCH = 40, 8, 64
 CPU_CHUNK = 16
 # A model from scratch learns in batches of at most so many examples, until its loss stays below
 # `LEARNED_LOSS`. Not measured.
@@ -206,9 +206,9 @@ class FineTuningSettings:
         >>> for examples in (60, 300, 3_000, 30_000):
         ...     chosen = auto.resolved("google/flan-t5-small", examples, on_cpu=False)
         ...     print(examples, chosen.batch_size, chosen.steps)
-        60 16 200
-        300 16 469
-        3000 64 1172
+        60 8 300
+        300 8 1500
+        3000 64 1875
         30000 64 3000
         """
         is_pretrained = not is_new(model)
