@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import shutil
 from collections.abc import Callable, Sequence
@@ -21,7 +22,9 @@ from nqg.pipeline.settings import TrainSettings
 from nqg.run_config import sha256
 from nqg.splits.compounds import likely_language
 
-# More examples than these take time and teach a few weights nothing new (not measured).
+# Folds are held out until there are so many sentences; of one fold, at most so many are tried. More
+# take time and teach a few weights little (not measured).
+ENOUGH_SENTENCES = 300
 MOST_HELD_OUT = 2_000
 # For each held-out sentence, so many that are out of scope. Not measured.
 OUT_OF_SCOPE = 0.5
@@ -58,7 +61,7 @@ def held_out_sentences(
         return []
     count = confidence.folds
     if count is None:
-        count = default_folds(settings, len(splits), run)
+        count = default_folds(len(examples), len(splits), settings, run)
     sentences: list[HeldOutSentence] = []
     for number, split in enumerate(islice(splits, count), start=1):
         fold_run = run.for_fold(number, min(count, len(splits)))
@@ -77,14 +80,18 @@ def held_out_sentences(
     return sentences
 
 
-def default_folds(settings: TrainSettings, folds: int, run: Run) -> int:
-    """As many as there are, unless a second reader makes each of them take minutes."""
+def default_folds(examples: int, folds: int, settings: TrainSettings, run: Run) -> int:
+    """As many as it takes to hold out enough sentences; one where a second reader makes each of
+    them take minutes.
+    """
     import torch
 
     is_slow = (
         not (run.device or "").startswith("cuda") and not torch.cuda.is_available()
     )
-    return 1 if settings.seq2seq and is_slow else folds
+    if settings.seq2seq and is_slow:
+        return 1
+    return min(folds, math.ceil(folds * ENOUGH_SENTENCES / examples))
 
 
 def trials(

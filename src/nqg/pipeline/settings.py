@@ -46,9 +46,9 @@ class TypeSettings:
 class ConfidenceSettings:
     """How confidence is learned from examples that are held out in turn, and what it is used for.
 
-    The examples are divided into fifths, and `folds` of them are held out; with 0, there is no
-    confidence. Without a choice all are, and where a second reader is trained on a CPU, one. A
-    model abstains where its confidence is too low for `least_precision`, the share of its answers
+    The examples are divided into fifths, and `folds` of them are held out, one after the other; with
+    0, there is no confidence. Without a choice as many are as have 300 sentences, and where a
+    second reader is trained on a CPU, one. A model abstains where its confidence is too low for `least_precision`, the share of its answers
     that should be right.
     """
 
