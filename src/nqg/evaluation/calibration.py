@@ -48,8 +48,6 @@ from nqg.splits.partition import split as divide
 
 # Of the examples. Not measured.
 FOLDS = 5
-# More examples than these take time and teach a few weights nothing new (not measured).
-MOST_EXAMPLES = 10_000
 # Folds of held-out sentences: the confidence in those of one is fitted to the others. Not measured.
 TRIAL_FOLDS = 5
 # Where no threshold reaches the precision that is wanted, answers are given that are right rather

@@ -86,10 +86,8 @@ def default_folds(examples: int, folds: int, settings: TrainSettings, run: Run) 
     """
     import torch
 
-    is_slow = (
-        not (run.device or "").startswith("cuda") and not torch.cuda.is_available()
-    )
-    if settings.seq2seq and is_slow:
+    has_gpu = torch.cuda.is_available() and run.device != "cpu"
+    if settings.seq2seq and not has_gpu:
         return 1
     return min(folds, math.ceil(folds * ENOUGH_SENTENCES / examples))
 

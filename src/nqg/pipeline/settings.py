@@ -48,8 +48,8 @@ class ConfidenceSettings:
 
     The examples are divided into fifths, and `folds` of them are held out, one after the other; with
     0, there is no confidence. Without a choice as many are as have 300 sentences, and where a
-    second reader is trained on a CPU, one. A model abstains where its confidence is too low for `least_precision`, the share of its answers
-    that should be right.
+    second reader is trained on a CPU, one. A model abstains where its confidence is too low for
+    `least_precision`, the share of its answers that should be right.
     """
 
     folds: int | None = None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from nqg.data.example import Example, distinct_pairs
 from nqg.errors import NqgError, counted
-from nqg.evaluation.calibration import fitted, knowledge
+from nqg.evaluation.calibration import fitted, knowledge, used_rules
 from nqg.evaluation.metrics import score
 from nqg.grammar.grammar import Grammar
 from nqg.induction.settings import InductionSettings
@@ -236,6 +236,11 @@ def _learned_confidence(
             inputs, train=train, dev=None, earlier=None, earlier_folder=None
         )
         text = read_text(fold_inputs, fold_settings, fold_run)
+        if inputs.grammar is not None:
+            # Of given rules, a fold has those that its examples need.
+            slots = text.values.slots if text.values else None
+            given = used_rules(replace(inputs.grammar, slots=slots), text.examples)
+            fold_inputs = replace(fold_inputs, grammar=replace(given, slots=None))
         fold = train_readers(fold_inputs, text, fold_settings, fold_run)
         return fold.system(fold.model)
 
