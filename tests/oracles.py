@@ -10,13 +10,11 @@ from functools import cache
 from itertools import combinations, pairwise, product
 from typing import Any
 
-from nqg.evaluation.calibration import GateTrial
 from nqg.grammar.derivation import Derivation, Hyperedge
 from nqg.grammar.grammar import Grammar, NonTerminal, Rule, Symbol, Symbols
 from nqg.grammar.hypergraph import Hypergraph, NodeId, Span
-from nqg.inference.hybrid import Gate
-from nqg.model.confidence import RulePair
 from nqg.paper.funql import Call, Entity, Name, Number, Placeholder, Term
+from nqg.paper.gate import Gate, GateTrial
 from nqg.paper.geobase import Geography
 from nqg.types.target_grammar import (
     Category,
@@ -826,7 +824,7 @@ def _outside(islands: tuple[Span, ...], length: int) -> list[int]:
     ]
 
 
-# The hybrid: the twin of `nqg.inference.hybrid` tries every threshold, that of `nqg.seq2seq.legal_decoding` every text.
+# The hybrid: the twin of `nqg.paper.gate` tries every threshold, that of `nqg.seq2seq.legal_decoding` every text.
 
 
 def best_gate(trials: Sequence[GateTrial]) -> Gate:
@@ -1007,24 +1005,6 @@ def _is_first(thing: Entity, name: str, ranked: Sequence[tuple[Entity, float]]) 
     return any(
         each == thing and all(place <= other for _, other in places)
         for each, place in places
-    )
-
-
-def expected_by_walks(pairs: Sequence[RulePair], asked: RulePair) -> float:
-    """How often a pair is expected: every walk over single occurrences, by its probability."""
-
-    def fillers(slot: tuple[int, int]) -> list[int]:
-        return [pair.child for pair in pairs if (pair.parent, pair.argument) == slot]
-
-    def slots(filler: int) -> list[tuple[int, int]]:
-        return [(pair.parent, pair.argument) for pair in pairs if pair.child == filler]
-
-    return sum(
-        1 / len(slots(filler)) / len(fillers(slot))
-        for filler in fillers((asked.parent, asked.argument))
-        for slot in slots(filler)
-        for end in fillers(slot)
-        if end == asked.child
     )
 
 
