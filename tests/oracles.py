@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations, pairwise, product
+from operator import mul
 from typing import Any
 
 from nqg.grammar.derivation import Derivation, Hyperedge
@@ -1006,6 +1007,46 @@ def _is_first(thing: Entity, name: str, ranked: Sequence[tuple[Entity, float]]) 
         each == thing and all(place <= other for _, other in places)
         for each, place in places
     )
+
+
+def logistic_by_descent(
+    rows: Sequence[tuple[Sequence[float], bool, float]],
+    prior: Sequence[float],
+    precision: float,
+) -> list[float]:
+    """The weights of a logistic regression with a Gaussian prior, by plain gradient descent.
+
+    A row has features, all between -1 and 1, whether it is right, and how often it counts.
+    """
+    # A step of this size never overshoots: it is one over the most curvature that there can be.
+    most_curvature = precision + sum(len(prior) * count / 4 for _, _, count in rows)
+    weights = list(prior)
+    for _ in range(20_000):
+        slopes = [precision * (now - old) for now, old in zip(weights, prior)]
+        for features, is_right, count in rows:
+            logit = sum(map(mul, weights, features))
+            error = 1 / (1 + math.exp(-logit)) - is_right
+            for at, feature in enumerate(features):
+                slopes[at] += count * error * feature
+        if max(map(abs, slopes)) < 1e-9:
+            break
+        for at, slope in enumerate(slopes):
+            weights[at] -= slope / most_curvature
+    return weights
+
+
+def threshold_by_trying(
+    answers: Sequence[tuple[float, bool]], precision: float
+) -> float | None:
+    """The smallest confidence from which on enough answers are right, if one more of either kind
+    is counted.
+    """
+    good = []
+    for least, _ in answers:
+        verdicts = [is_right for confidence, is_right in answers if confidence >= least]
+        if least > 0 and (sum(verdicts) + 1) / (len(verdicts) + 2) >= precision:
+            good.append(least)
+    return min(good, default=None)
 
 
 def calibration_error_by_definition(
