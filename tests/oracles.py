@@ -8,15 +8,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations, pairwise, product
+from operator import mul
 from typing import Any
 
-from nqg.evaluation.calibration import GateTrial
 from nqg.grammar.derivation import Derivation, Hyperedge
 from nqg.grammar.grammar import Grammar, NonTerminal, Rule, Symbol, Symbols
 from nqg.grammar.hypergraph import Hypergraph, NodeId, Span
-from nqg.inference.hybrid import Gate
-from nqg.model.confidence import RulePair
 from nqg.paper.funql import Call, Entity, Name, Number, Placeholder, Term
+from nqg.paper.gate import Gate, GateTrial
 from nqg.paper.geobase import Geography
 from nqg.types.target_grammar import (
     Category,
@@ -826,7 +825,7 @@ def _outside(islands: tuple[Span, ...], length: int) -> list[int]:
     ]
 
 
-# The hybrid: the twin of `nqg.inference.hybrid` tries every threshold, that of `nqg.seq2seq.legal_decoding` every text.
+# The hybrid: the twin of `nqg.paper.gate` tries every threshold, that of `nqg.seq2seq.legal_decoding` every text.
 
 
 def best_gate(trials: Sequence[GateTrial]) -> Gate:
@@ -1010,22 +1009,44 @@ def _is_first(thing: Entity, name: str, ranked: Sequence[tuple[Entity, float]]) 
     )
 
 
-def expected_by_walks(pairs: Sequence[RulePair], asked: RulePair) -> float:
-    """How often a pair is expected: every walk over single occurrences, by its probability."""
+def logistic_by_descent(
+    rows: Sequence[tuple[Sequence[float], bool, float]],
+    prior: Sequence[float],
+    precision: float,
+) -> list[float]:
+    """The weights of a logistic regression with a Gaussian prior, by plain gradient descent.
 
-    def fillers(slot: tuple[int, int]) -> list[int]:
-        return [pair.child for pair in pairs if (pair.parent, pair.argument) == slot]
+    A row has features, all between -1 and 1, whether it is right, and how often it counts.
+    """
+    # A step of this size never overshoots: it is one over the most curvature that there can be.
+    most_curvature = precision + sum(len(prior) * count / 4 for _, _, count in rows)
+    weights = list(prior)
+    for _ in range(20_000):
+        slopes = [precision * (now - old) for now, old in zip(weights, prior)]
+        for features, is_right, count in rows:
+            logit = sum(map(mul, weights, features))
+            error = 1 / (1 + math.exp(-logit)) - is_right
+            for at, feature in enumerate(features):
+                slopes[at] += count * error * feature
+        if max(map(abs, slopes)) < 1e-9:
+            break
+        for at, slope in enumerate(slopes):
+            weights[at] -= slope / most_curvature
+    return weights
 
-    def slots(filler: int) -> list[tuple[int, int]]:
-        return [(pair.parent, pair.argument) for pair in pairs if pair.child == filler]
 
-    return sum(
-        1 / len(slots(filler)) / len(fillers(slot))
-        for filler in fillers((asked.parent, asked.argument))
-        for slot in slots(filler)
-        for end in fillers(slot)
-        if end == asked.child
-    )
+def threshold_by_trying(
+    answers: Sequence[tuple[float, bool]], precision: float
+) -> float | None:
+    """The smallest confidence from which on enough answers are right, if one more of either kind
+    is counted.
+    """
+    good = []
+    for least, _ in answers:
+        verdicts = [is_right for confidence, is_right in answers if confidence >= least]
+        if least > 0 and (sum(verdicts) + 1) / (len(verdicts) + 2) >= precision:
+            good.append(least)
+    return min(good, default=None)
 
 
 def calibration_error_by_definition(

@@ -1,31 +1,46 @@
-"""Held-out examples, and the gate that comes of fitting both parts to the others."""
+"""Held-out examples, and the weights and the threshold that are fitted to them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.answers import Answer
 from nqg.data.example import Example, distinct_pairs
 from nqg.errors import SettingsError
 from nqg.evaluation.calibration import (
-    GateTrial,
+    EVEN_ODDS,
     HeldOut,
+    Outcome,
+    chosen_threshold,
+    expectation,
+    fitted,
     folds,
     held_out,
-    least_confidence,
+    knowledge,
+    made_out_of_scope,
+    outcomes,
     right_derivations,
-    trials,
     used_rules,
 )
 from nqg.grammar.grammar import Grammar
-from nqg.model.confidence import LEAST_CONFIDENCE, Evidence, RulePairs
+from nqg.inference.parser import Parser
+from nqg.model.confidence import (
+    PRIORS,
+    Calibrator,
+    Evidence,
+    Expectation,
+    HeldOutSentence,
+    RulePairs,
+    Trial,
+    Weights,
+)
 from nqg.model.settings import TrainingSettings
 from nqg.pipeline.parser import fit_parser
 from nqg.splits.compounds import likely_language
+from oracles import threshold_by_trying
 from strategies import program_examples
 
 EXAMPLES = [
@@ -35,25 +50,6 @@ EXAMPLES = [
     for word in ("size", "area", "capital", "river")
     for number in range(5)
 ]
-
-
-class Memory:
-    """As a parser and as a fallback: knows what it was shown, and guesses `guess` otherwise."""
-
-    def __init__(
-        self, examples: Iterable[Example], guess: str | None, probability: float = 0.3
-    ) -> None:
-        self.known = {example.source: example.target for example in examples}
-        self.guess, self.probability = guess, probability
-
-    def answers(self, sentences: Iterable[str]) -> list[Answer]:
-        return [self._answer(sentence) for sentence in sentences]
-
-    def _answer(self, sentence: str) -> Answer:
-        target = self.known.get(sentence, self.guess)
-        return Answer(
-            sentence, target, 1.0 if sentence in self.known else self.probability
-        )
 
 
 @pytest.mark.parametrize("kind", HeldOut)
@@ -133,79 +129,180 @@ def test_by_length_the_longest_are_held_out_once() -> None:
     assert len(split.test) == 4
 
 
-def test_trials_say_who_is_right_and_how_sure_the_grammar_was() -> None:
-    one, two, three = EXAMPLES[:3]
-    parser = Memory([one], guess="wrong")
-    assert list(trials(parser, Memory([one, two], guess=None), [one, two, three])) == [
-        GateTrial(1.0, True, True),
-        GateTrial(0.3, False, True),
-        GateTrial(0.3, False, False),
-    ]
+# Sentences out of scope
+
+SENTENCES = st.lists(
+    st.lists(st.sampled_from("abcd"), min_size=1, max_size=5).map(" ".join), min_size=1
+)
 
 
-def test_where_the_fallback_is_silent_handing_over_changes_nothing() -> None:
-    one = EXAMPLES[0]
-    assert list(trials(Memory([one], None), Memory([], None), [one])) == [
-        GateTrial(1.0, True, True)
-    ]
-    assert list(trials(Memory([], None), Memory([], None), [one])) == [
-        GateTrial(None, False, False)
-    ]
-
-
-def test_what_a_parser_knows_of_pairs_does_not_depend_on_how_often_an_example_is_repeated() -> (
-    None
-):
-    examples = [
-        Example("jump", "J"),
-        Example("jump twice", "J J"),
-        Example("walk", "W"),
-    ]
-    grammar = Grammar.parse("NT_1 twice ### NT_1 NT_1\njump ### J\nwalk ### W")
-    parser = fit_parser(
-        grammar, examples, training=TrainingSettings(steps=1), device="cpu"
+@given(SENTENCES, st.integers(0, 12), st.integers(0, 5))
+def test_sentences_out_of_scope_are_the_same_for_a_seed_and_never_a_known_one(
+    sentences: list[str], count: int, seed: int
+) -> None:
+    made, again = (
+        made_out_of_scope(sentences, count, random.Random(seed)) for _ in range(2)
     )
+    assert made == again
+    assert len(made) <= count
+    assert not {*made} & {*sentences}
+    words = {word for sentence in sentences for word in sentence.split()}
+    assert all({*sentence.split()} <= words for sentence in made)
+
+
+@given(st.lists(st.lists(st.text(min_size=1), max_size=3).map("  ".join), max_size=4))
+def test_no_sentence_out_of_scope_differs_from_a_known_one_in_spaces_alone(
+    sentences: list[str],
+) -> None:
+    made = made_out_of_scope(sentences, 8, random.Random(0)) if sentences else []
+    known = {" ".join(sentence.split()) for sentence in sentences}
+    assert not {*made} & known
+    assert all(made)
+
+
+def test_a_seed_decides_which_sentences_are_made() -> None:
+    sentences = [example.source for example in EXAMPLES]
+    one, other = (
+        made_out_of_scope(sentences, 10, random.Random(seed)) for seed in (1, 2)
+    )
+    assert len(one) == len(other) == 10
+    assert one != other
+
+
+# What a parser knows
+
+STEPS = [Example("jump", "J"), Example("jump twice", "J J"), Example("walk", "W")]
+STEPS_GRAMMAR = Grammar.parse("NT_1 twice ### NT_1 NT_1\njump ### J\nwalk ### W")
+
+
+@pytest.fixture(scope="module")
+def parser() -> Parser:
+    return fit_parser(
+        STEPS_GRAMMAR, STEPS, training=TrainingSettings(steps=1), device="cpu"
+    )
+
+
+def test_what_training_has_is_known_and_everything_is_answered(parser: Parser) -> None:
+    known = knowledge(parser, STEPS, has_seq2seq=False)
+    assert known.weights == PRIORS[False]
+    assert known.threshold == 0
+    assert known.vocabulary == ("jump", "twice", "walk")
+    assert known.pairs.rows == (
+        (-1, 0, 0, 1),
+        (-1, 0, 1, 1),
+        (-1, 0, 2, 1),
+        (0, 0, 1, 1),
+    )
+    assert ("jump", "twice", 1) in known.words.rows
+    assert not known.has_seq2seq
+    assert knowledge(parser, STEPS, has_seq2seq=True).weights == PRIORS[True]
+
+
+def test_what_a_parser_knows_of_pairs_does_not_depend_on_how_often_an_example_is_repeated(
+    parser: Parser,
+) -> None:
     once, often = (
         RulePairs.of(
-            right_derivations(parser, [*examples[:2], *examples[2:] * times]),
+            right_derivations(parser, [*STEPS[:2], *STEPS[2:] * times]),
             parser.grammar.numbers,
         )
         for times in (1, 9)
     )
     assert once == often
-    assert once.rows == ((-1, 0, 0, 1), (-1, 0, 1, 1), (-1, 0, 2, 1), (0, 0, 1, 1))
 
 
 def test_rules_that_the_other_examples_do_not_need_could_not_have_been_learned() -> (
     None
 ):
-    grammar = Grammar.parse("NT_1 twice ### NT_1 NT_1\njump ### J\nwalk ### W")
-    assert (
-        list(used_rules(grammar, [Example("jump twice", "J J")])) == list(grammar)[:2]
-    )
+    used = used_rules(STEPS_GRAMMAR, [Example("jump twice", "J J")])
+    assert list(used) == list(STEPS_GRAMMAR)[:2]
 
 
-def trial(probability: float, *, is_right: bool) -> GateTrial:
-    return GateTrial(None, is_right, False, Evidence(probability, support=3))
+# Weights and threshold
+
+
+def sentence(probability: float, *, is_right: bool) -> HeldOutSentence:
+    return HeldOutSentence((Trial(Evidence(probability), is_right),))
+
+
+NONE_FITTED = Calibrator(PRIORS[False], RulePairs(()))
+# Of those that are sure 95 of 100 are right, of the others 40.
+MIXED = [sentence(0.9999, is_right=number % 20 > 0) for number in range(100)]
+MIXED += [sentence(0.3, is_right=number % 20 < 8) for number in range(100)]
+CONFIDENCES = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0]) | st.floats(0, 1)
+
+
+@given(st.lists(st.tuples(CONFIDENCES, st.booleans()), max_size=60), st.floats(0, 1))
+def test_the_threshold_is_the_best_of_all_that_could_be_tried(
+    answers: list[tuple[float, bool]], precision: float
+) -> None:
+    tried = [Outcome(confidence, right, False) for confidence, right in answers]
+    expected = threshold_by_trying(answers, precision)
+    assert chosen_threshold(tried, precision) == expected
+
+
+@given(
+    st.lists(st.tuples(CONFIDENCES, st.booleans()), max_size=30), st.floats(0.001, 1)
+)
+def test_what_is_expected_counts_answers_from_the_threshold_on(
+    answers: list[tuple[float, bool]], threshold: float
+) -> None:
+    tried = [Outcome(confidence, right, False) for confidence, right in answers]
+    verdicts = [right for confidence, right in answers if confidence >= threshold]
+    expected = Expectation(len(answers), len(verdicts), sum(verdicts))
+    assert expectation(tried, threshold) == expected
+
+
+def test_where_both_abstain_nothing_is_answered_whatever_the_threshold() -> None:
+    (silent,) = outcomes([HeldOutSentence(())], has_seq2seq=False)
+    assert silent == Outcome(0.0, False, False)
+    assert expectation([silent], 0.0) == Expectation(1, 0, 0)
+    assert chosen_threshold([silent], 0.0) is None
+
+
+def test_the_outcome_of_a_sentence_is_its_surest_candidate() -> None:
+    right, wrong = Trial(Evidence(0.9), True), Trial(Evidence(0.2), False)
+    tried = HeldOutSentence((wrong, right, wrong), is_new_template=True)
+    out_of_scope = HeldOutSentence((wrong,), is_in_scope=False)
+    (outcome,) = outcomes([tried, out_of_scope], has_seq2seq=False)
+    assert (outcome.is_right, outcome.is_new_template) == (True, True)
+
+
+def test_a_sentence_does_not_teach_the_confidence_in_itself() -> None:
+    (outcome,) = outcomes([sentence(0.9, is_right=True)], has_seq2seq=False)
+    assert outcome.confidence == PRIORS[False].confidence(Evidence(0.9))
 
 
 def test_a_model_answers_from_the_confidence_on_from_which_held_out_answers_are_right_often_enough() -> (
     None
 ):
-    sure = [trial(0.999, is_right=number % 20 > 0) for number in range(100)]
-    unsure = [trial(0.3, is_right=number % 20 < 8) for number in range(100)]
-    low, middle, high = (
-        least_confidence([*sure, *unsure], precision) for precision in (0.5, 0.8, 0.9)
-    )
-    assert (
-        low < 0.45 < 0.9 < middle == high < 0.95
-    )  # 67.5 % of all are right, 95 % of those that are sure
-    assert (
-        least_confidence([*sure, *unsure], 0.99) == LEAST_CONFIDENCE
-    )  # no confidence is high enough
-    assert least_confidence([]) == LEAST_CONFIDENCE
+    all_answered, some = (fitted(NONE_FITTED, MIXED, share) for share in (0.5, 0.9))
+    assert all_answered.expected == Expectation(200, 200, 135)
+    assert all_answered.threshold < 0.5 < 0.9 < some.threshold
+    assert not some.is_imprecise
+    assert some.least_precision == 0.9
+    assert some.expected.right / some.expected.answered >= 0.9
+    assert some.weights == Weights.fit(MIXED, has_seq2seq=False)
+    assert some.new_templates == Expectation()
+
+
+def test_where_no_threshold_is_precise_enough_answers_that_are_rather_right_are_given() -> (
+    None
+):
+    strict = fitted(NONE_FITTED, MIXED, 0.99)
+    assert strict.is_imprecise
+    assert strict.threshold == EVEN_ODDS
+    assert 0 < strict.expected.answered < strict.expected.sentences
+    assert fitted(NONE_FITTED, [], 0.95).is_imprecise
 
 
 def test_a_few_lucky_answers_are_not_enough() -> None:
-    assert least_confidence([trial(0.999, is_right=True)] * 2, 0.8) == LEAST_CONFIDENCE
-    assert least_confidence([trial(0.999, is_right=True)] * 20, 0.8) != LEAST_CONFIDENCE
+    lucky = [sentence(0.999, is_right=True)]
+    assert fitted(NONE_FITTED, lucky * 2, 0.8).is_imprecise
+    assert not fitted(NONE_FITTED, lucky * 20, 0.8).is_imprecise
+
+
+def test_programs_of_a_new_template_have_figures_of_their_own() -> None:
+    new = HeldOutSentence((Trial(Evidence(0.9999), True),), is_new_template=True)
+    found = fitted(NONE_FITTED, [*MIXED, new, new], 0.9)
+    assert found.new_templates == Expectation(2, 2, 2)

@@ -19,7 +19,7 @@ from nqg.grammar.chart import charts
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.semirings import best_derivations
 from nqg.inference.gaps import gaps
-from nqg.inference.hybrid import combine
+from nqg.inference.hybrid import grammar_first
 from nqg.paper.datasets import load_dataset
 from nqg.paper.funql import funql_target_grammar
 from oracles import all_derivations
@@ -52,7 +52,7 @@ def by_fallback(target: str | None) -> Answer:
 
 
 def row(example: Example, own: Answer, other: Answer | None = None) -> Row:
-    return example, combine(own, other) if other else own
+    return example, grammar_first(own, other) if other else own
 
 
 def explained(

@@ -11,7 +11,7 @@ from nqg.data.example import Example
 from nqg.errors import NqgError, UnknownName
 from nqg.evaluation.evaluation import Evaluation, ExactJudge, judge_named
 from nqg.evaluation.metrics import Scores
-from nqg.inference.hybrid import combine
+from nqg.inference.hybrid import grammar_first
 from nqg.paper.datasets import load_dataset
 from nqg.paper.judges import SpiderJudge
 from nqg.paper.spider_match import SpiderReport
@@ -34,7 +34,7 @@ OTHERS = [
     for example, target in zip(EXAMPLES, "JJH", strict=False)
 ]
 BOTH = [
-    combine(*pair)
+    grammar_first(*pair)
     for pair in zip(OWN, [*OTHERS, Answer("walk twice", system="t5")], strict=True)
 ]
 SQL = [

@@ -18,7 +18,7 @@ from nqg.evaluation.metrics import (
     reliability,
     score,
 )
-from nqg.inference.hybrid import combine
+from nqg.inference.hybrid import grammar_first
 from oracles import calibration_error_by_definition
 
 VERDICTS = st.lists(st.sampled_from([True, False, None]), min_size=1, max_size=40)
@@ -55,7 +55,7 @@ def test_a_hybrid_is_right_where_the_grammar_is_or_abstains_and_the_fallback_is(
     pairs: list[tuple[str | None, str | None]],
 ) -> None:
     answers = [
-        combine(Answer("x", own, 0.5), Answer("x", other)) for own, other in pairs
+        grammar_first(Answer("x", own, 0.5), Answer("x", other)) for own, other in pairs
     ]
     grammar, fallback = ([pair[side] for pair in pairs] for side in (0, 1))
     wanted = ["right"] * len(pairs)

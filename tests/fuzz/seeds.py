@@ -9,11 +9,20 @@ import tarfile
 import tempfile
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 
 from nqg.data.example import Example
 from nqg.grammar.grammar import Grammar
+from nqg.model.confidence import (
+    PRIORS,
+    Calibrator,
+    Expectation,
+    KnownContexts,
+    RulePairs,
+    WordPairs,
+)
 
 EXAMPLES = [
     Example("jump twice", "J J"),
@@ -108,20 +117,19 @@ ANSWERS = """\
 """
 CALIBRATED = Grammar.parse("jump ### J\nrun ### R\nNT_1 twice ### NT_1 NT_1")
 CALIBRATOR = json.dumps(
-    {
-        "weights": {
-            "known": 1.5, "known_log_odds": 0.5, "new": -1.0, "new_log_odds": 0.25, "foreign": -2.0, "support": 0.75,
-            "unseen": -0.5,
-        },
-        "pairs": {"rows": [[-1, 0, 0, 2], [-1, 0, 2, 3], [2, 0, 0, 2], [2, 0, 1, 1]]},
-        "trials": 8,
-        "right": 6,
-    }
-)  # fmt: skip
-GATES = (
-    '{\n "threshold": 0.7,\n "trusts_only_readings": true,\n "calibration": {"trials": 9, "grammar_alone": 5,'
-    ' "fallback_alone": 6, "grammar_first": 7, "gated": 8}\n}\n',
-    '{"threshold": 0, "trusts_only_readings": false, "calibration": null}',
+    asdict(
+        Calibrator(
+            PRIORS[True],
+            RulePairs(((-1, 0, 0, 2), (-1, 0, 2, 3), (2, 0, 0, 2), (2, 0, 1, 1))),
+            threshold=0.75,
+            least_precision=0.95,
+            expected=Expectation(8, 7, 6),
+            contexts=KnownContexts((("at", "time", 3),)),
+            words=WordPairs((("jump", "twice", 1),)),
+            vocabulary=("jump", "run", "twice"),
+            has_seq2seq=True,
+        )
+    )
 )
 GEOBASE = """\
 /* facts */

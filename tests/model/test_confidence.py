@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Sequence
-from dataclasses import astuple, fields, replace
-from itertools import product
+from dataclasses import asdict, astuple, fields, replace
 from pathlib import Path
 
 import pytest
@@ -19,14 +16,20 @@ from nqg.grammar.grammar import Grammar, Rule, SlotInstance
 from nqg.grammar.hypergraph import Span
 from nqg.model.confidence import (
     CONTEXT_WINDOW,
+    MOST_COUNTED,
+    OUT_OF_SCOPE_SHARE,
+    PRIOR_PRECISION,
+    PRIORS,
     ROOT_PARENT,
     Calibrator,
     ContextWord,
     Evidence,
+    Expectation,
+    HeldOutSentence,
     KnownContexts,
-    Observation,
     RulePair,
     RulePairs,
+    Trial,
     ValueContext,
     Weights,
     WordPairs,
@@ -35,7 +38,7 @@ from nqg.model.confidence import (
     value_contexts,
 )
 from nqg.slots.matcher import Mention
-from oracles import expected_by_walks
+from oracles import logistic_by_descent
 
 GRAMMAR = Grammar.parse("""
 NT_1 and NT_2 ### NT_1 NT_2
@@ -52,19 +55,34 @@ JUMP_TWICE_AND_RUN = Derivation.parse(
 )
 
 
-def known(*pairs: tuple[int, int, int]) -> RulePairs:
-    return RulePairs(tuple((*pair, pairs.count(pair)) for pair in sorted(set(pairs))))
-
-
 def evidences() -> st.SearchStrategy[Evidence]:
-    shares = st.floats(0, 1)
     return st.builds(
-        Evidence, shares, st.integers(0, 50), st.integers(0, 6), shares, st.booleans()
+        Evidence,
+        probability=st.none() | st.floats(0, 1),
+        has_derivation=st.booleans(),
+        unseen=st.integers(0, 6),
+        unknown=st.integers(0, 6),
+        log_probability=st.none() | st.floats(-400, 0),
+        corrected=st.integers(0, 3),
+        is_suspect=st.booleans(),
+        hides_value=st.booleans(),
     )
 
 
-def observations() -> st.SearchStrategy[list[Observation]]:
-    return st.lists(st.builds(Observation, evidences(), st.booleans()), max_size=30)
+def held_out_sentences() -> st.SearchStrategy[list[HeldOutSentence]]:
+    trials = st.lists(st.builds(Trial, evidences(), st.booleans()), max_size=3)
+    in_scope = st.builds(HeldOutSentence, trials.map(tuple))
+    wrong = st.lists(st.builds(Trial, evidences(), st.just(False)), max_size=2)
+    out_of_scope = st.builds(
+        HeldOutSentence, wrong.map(tuple), is_in_scope=st.just(False)
+    )
+    return st.lists(in_scope | out_of_scope, max_size=5)
+
+
+def many(evidence: Evidence, *, right: int, wrong: int) -> list[HeldOutSentence]:
+    """Held-out sentences, each with one candidate of this evidence."""
+    verdicts = [True] * right + [False] * wrong
+    return [HeldOutSentence((Trial(evidence, verdict),)) for verdict in verdicts]
 
 
 def test_the_pairs_of_a_derivation_begin_with_its_root() -> None:
@@ -90,54 +108,6 @@ def test_pairs_are_counted_over_derivations() -> None:
     ) == (2, 0)
 
 
-@given(
-    st.lists(
-        st.tuples(st.integers(-1, 3), st.integers(0, 1), st.integers(0, 3)), max_size=12
-    )
-)
-def test_how_often_a_pair_is_expected_is_the_sum_over_all_walks(
-    pairs: list[tuple[int, int, int]],
-) -> None:
-    for pair in product(range(-1, 4), range(2), range(4)):
-        expected = known(*pairs).expected(RulePair(*pair))
-        assert expected == pytest.approx(
-            expected_by_walks([RulePair(*each) for each in pairs], RulePair(*pair))
-        )
-
-
-def test_a_rule_that_was_rare_surprises_less_than_one_that_was_everywhere_but_here() -> (
-    None
-):
-    slots = [(ROOT_PARENT, 0), (AND, 0), (AND, 1)]
-    pairs = known(
-        *((*slot, verb) for slot in slots for verb in (RUN, WALK)),
-        (TWICE, 0, RUN),
-        (ROOT_PARENT, 0, JUMP),
-    )
-    rare, common = (
-        Evidence.of(1.0, [RulePair(TWICE, 0, verb)], pairs) for verb in (JUMP, WALK)
-    )
-    assert (rare.unseen, rare.foreign, common.unseen, common.foreign) == (
-        1,
-        False,
-        1,
-        False,
-    )
-    assert 0 < rare.surprise < common.surprise < 1
-
-
-def test_a_rule_of_another_kind_is_foreign() -> None:
-    pairs = known(
-        (ROOT_PARENT, 0, RUN), (ROOT_PARENT, 0, WALK), (TWICE, 0, RUN), (AT, 0, SEVEN)
-    )
-    assert Evidence.of(1.0, [RulePair(AT, 0, WALK)], pairs) == Evidence(
-        1.0, 0, unseen=1, foreign=True
-    )
-    assert Evidence.of(1.0, [RulePair(ROOT_PARENT, 0, RUN)], pairs) == Evidence(
-        1.0, support=1
-    )
-
-
 def test_pairs_of_rules_by_hand_are_not_unseen_since_training_could_have_none() -> None:
     known = RulePairs(((ROOT_PARENT, 0, 1, 3), (1, 0, 2, 1)))
     pairs = [
@@ -151,90 +121,137 @@ def test_pairs_of_rules_by_hand_are_not_unseen_since_training_could_have_none() 
     assert known.unseen(pairs, trained=4) == 1
 
 
-def test_support_is_how_often_the_rarest_pair_was_seen() -> None:
-    pairs = known(
-        (ROOT_PARENT, 0, TWICE),
-        (ROOT_PARENT, 0, TWICE),
-        (ROOT_PARENT, 0, TWICE),
-        (TWICE, 0, RUN),
-        (TWICE, 0, RUN),
-    )
-    assert (
-        Evidence.of(
-            0.5, [RulePair(ROOT_PARENT, 0, TWICE), RulePair(TWICE, 0, RUN)], pairs
-        ).support
-        == 2
-    )
+# The weights
 
 
-@given(observations(), evidences(), st.floats(0, 1))
-def test_a_confidence_is_a_probability_that_rises_with_that_of_the_grammar(
-    trials: list[Observation], evidence: Evidence, probability: float
+@pytest.mark.parametrize("has_seq2seq", [False, True], ids=["grammar", "both"])
+@given(held_out_sentences())
+def test_weights_are_those_that_plain_gradient_descent_finds(
+    has_seq2seq: bool, sentences: list[HeldOutSentence]
 ) -> None:
-    weights = Weights.fit(trials)
-    low, high = sorted([evidence.probability, probability])
-    below, above = (
-        weights.confidence(replace(evidence, probability=each)) for each in (low, high)
-    )
+    in_scope = [each for each in sentences if each.is_in_scope]
+    others = [each for each in sentences if not each.is_in_scope]
+    rows = []
+    for sentence in in_scope:
+        for trial in sentence.candidates:
+            rows.append((trial.evidence.features(), trial.is_right, 1.0))
+    for sentence in others:
+        for trial in sentence.candidates:
+            count = OUT_OF_SCOPE_SHARE * len(in_scope) / len(others)
+            rows.append((trial.evidence.features(), False, count))
+    prior = astuple(PRIORS[has_seq2seq])
+    expected = logistic_by_descent(rows, prior, PRIOR_PRECISION)
+    fitted = Weights.fit(sentences, has_seq2seq=has_seq2seq)
+    assert astuple(fitted) == pytest.approx(expected, abs=1e-6)
+
+
+@given(evidences())
+def test_features_are_in_the_order_of_the_weights_and_none_outweighs_the_others(
+    evidence: Evidence,
+) -> None:
+    features = evidence.features()
+    assert len(features) == len(fields(Weights))
+    assert all(-1 <= feature <= 1 for feature in features)
+
+
+@pytest.mark.parametrize("has_seq2seq", [False, True], ids=["grammar", "both"])
+@given(evidences(), st.floats(0, 1), st.floats(0, 1))
+def test_a_confidence_is_a_probability_that_rises_with_that_of_the_grammar(
+    has_seq2seq: bool, evidence: Evidence, one: float, other: float
+) -> None:
+    weights = PRIORS[has_seq2seq]
+    low, high = sorted([one, other])
+    below = weights.confidence(replace(evidence, probability=low))
+    above = weights.confidence(replace(evidence, probability=high))
     assert 0 <= below <= above <= 1
 
 
-def loss(trials: Sequence[Observation], weights: Sequence[float]) -> float:
-    """The negative logarithm of the posterior, straight from its definition."""
-    precisions = [weight.metadata["precision"] for weight in fields(Weights)]
-    priors = zip(weights, astuple(Weights()), precisions, strict=True)
-    total = sum(
-        precision * (weight - prior) ** 2 / 2 for weight, prior, precision in priors
-    )
-    for trial in trials:
-        logit = sum(
-            weight * value
-            for weight, value in zip(weights, trial.evidence.features(), strict=True)
-        )
-        total += math.log1p(math.exp(-logit if trial.is_right else logit))
-    return float(total)
+SURE = Evidence(1.0, log_probability=0.0)
 
 
-@given(observations(), st.lists(st.floats(-2, 2), min_size=7, max_size=7))
-def test_no_other_weights_of_the_same_signs_are_more_probable(
-    trials: list[Observation], others: list[float]
+@pytest.mark.parametrize(
+    "doubtful",
+    [
+        replace(SURE, unseen=1),
+        replace(SURE, unknown=1),
+        replace(SURE, corrected=1),
+        replace(SURE, is_suspect=True),
+        replace(SURE, hides_value=True),
+        replace(SURE, probability=0.9),
+        replace(SURE, probability=None),
+    ],
+    ids=[
+        "an unseen pair",
+        "an unknown word",
+        "a corrected word",
+        "a suspect word",
+        "a hidden value",
+        "another reading",
+        "another program",
+    ],
+)
+@pytest.mark.parametrize("has_seq2seq", [False, True], ids=["grammar", "both"])
+def test_every_sign_of_a_misreading_lowers_the_confidence(
+    has_seq2seq: bool, doubtful: Evidence
 ) -> None:
-    fitted = astuple(Weights.fit(trials))
-    signs = (0, 1, 0, 1, 0, 1, -1)
-    allowed = [
-        abs(each) * sign if sign else each
-        for each, sign in zip(others, signs, strict=True)
-    ]
-    near = [
-        fit + (each - fit) * 1e-3 for fit, each in zip(fitted, allowed, strict=True)
-    ]
-    assert loss(trials, fitted) <= min(loss(trials, allowed), loss(trials, near)) + 1e-9
+    weights = PRIORS[has_seq2seq]
+    assert weights.confidence(doubtful) < weights.confidence(SURE)
 
 
-def test_without_trials_the_only_reading_of_what_is_known_is_rather_right_and_of_what_is_new_rather_wrong() -> (
-    None
-):
-    weights = Weights.fit([])
-    assert weights == Weights()
-    assert 0.85 < weights.confidence(Evidence(1.0, 9)) < 0.9
-    assert weights.confidence(Evidence(0.5, 9)) == 0.5  # one of two readings
-    assert weights.confidence(Evidence(1.0, 0, 1, foreign=True)) < 0.3
+def test_a_program_that_the_other_reader_finds_improbable_is_less_sure() -> None:
+    both = PRIORS[True]
+    assert both.confidence(SURE) > 0.95
+    assert both.confidence(replace(SURE, log_probability=-20.0)) < 0.5
+    assert both.confidence(replace(SURE, probability=None, has_derivation=False)) < 0.9
 
 
-def test_thousands_of_known_answers_that_are_right_say_nothing_of_a_surprising_one() -> (
-    None
-):
-    weights = Weights.fit([Observation(Evidence(1.0, 20), True)] * 5_000)
-    assert weights.confidence(Evidence(1.0, 20)) > 0.99
-    assert weights.confidence(Evidence(1.0, 0, unseen=1, surprise=1.0)) < 0.5
-    assert weights.confidence(Evidence(1.0, 0, unseen=1, surprise=0.1)) > 0.9
+def test_more_unseen_pairs_than_are_counted_make_no_difference() -> None:
+    few, many_pairs = (
+        Evidence(1.0, unseen=count) for count in (MOST_COUNTED, 10 * MOST_COUNTED)
+    )
+    assert few.features() == many_pairs.features()
 
 
-def test_weights_of_the_wrong_sign_are_refused() -> None:
-    with pytest.raises(
-        SettingsError, match="expected log odds and support of 0 or more"
-    ):
-        Weights(known_log_odds=-1.0)
+def test_weights_of_no_trials_are_those_of_other_datasets() -> None:
+    for has_seq2seq, prior in PRIORS.items():
+        assert Weights.fit([], has_seq2seq=has_seq2seq) == prior
+        silent = [HeldOutSentence(()), HeldOutSentence((), is_in_scope=False)]
+        assert Weights.fit(silent, has_seq2seq=has_seq2seq) == prior
+
+
+def test_a_dataset_with_many_trials_is_believed() -> None:
+    evidence = Evidence(1.0, unseen=1)
+    for right in (950, 100):
+        sentences = many(evidence, right=right, wrong=1_000 - right)
+        weights = Weights.fit(sentences, has_seq2seq=False)
+        assert weights.confidence(evidence) == pytest.approx(right / 1_000, abs=0.02)
+
+
+def test_a_sign_that_no_trial_has_keeps_its_weight() -> None:
+    weights = Weights.fit(many(Evidence(1.0), right=5_000, wrong=0), has_seq2seq=False)
+    assert weights.confidence(Evidence(1.0)) > 0.99
+    assert weights.corrected_words == pytest.approx(PRIORS[False].corrected_words)
+    assert weights.hidden_value == pytest.approx(PRIORS[False].hidden_value)
+
+
+def test_however_many_sentences_out_of_scope_there_are_they_count_alike() -> None:
+    right = many(Evidence(1.0), right=40, wrong=0)
+    wrong = HeldOutSentence(
+        (Trial(Evidence(0.9, unknown=1), False),), is_in_scope=False
+    )
+    few, more = (
+        Weights.fit([*right, *[wrong] * count], has_seq2seq=False) for count in (2, 90)
+    )
+    assert astuple(few) == pytest.approx(astuple(more))
+    assert few.unknown_words < Weights.fit(right, has_seq2seq=False).unknown_words
+
+
+def test_weights_that_are_not_finite_are_refused() -> None:
+    with pytest.raises(SettingsError, match="expected finite numbers"):
+        replace(PRIORS[True], bias=float("nan"))
+
+
+# What is counted
 
 
 def value(source: str, target: str, slot: str) -> SlotInstance:
@@ -284,7 +301,7 @@ def test_values_are_known_by_the_word_before_them(
     assert list(value_contexts(derivation, MENTIONS, {"song"})) == expected
 
 
-def test_text_that_begins_or_ends_as_values_of_training_do_is_improbable() -> None:
+def test_text_that_holds_what_training_has_as_a_value_hides_it() -> None:
     at_time, of_number = (
         ValueContext("at", "time", False),
         ValueContext("of", "number", False),
@@ -293,11 +310,12 @@ def test_text_that_begins_or_ends_as_values_of_training_do_is_improbable() -> No
         [*[at_time] * 6, of_number, of_number._replace(in_text=True)]
     )
     assert known.rows == (("at", "time", 6),)
-    assert known.share([at_time, of_number._replace(in_text=True)]) == 1.0
-    assert (
-        known.share([of_number._replace(in_text=True), at_time._replace(in_text=True)])
-        == 1 / 8
+    at_time_in_text, of_number_in_text = (
+        each._replace(in_text=True) for each in (at_time, of_number)
     )
+    assert not known.hides_value([at_time, of_number, of_number_in_text])
+    assert known.hides_value([of_number_in_text, at_time_in_text])
+    assert not KnownContexts().hides_value([at_time_in_text])
 
 
 WAKE = Rule.parse("wake me at NT_1 ### wake ( NT_1 )")
@@ -381,13 +399,20 @@ def test_a_word_is_doubted_where_training_has_more_of_the_others_around_a_simila
     assert pairs.is_suspect(said, lambda _: sorted(similar)) == expected
 
 
+# The file
+
 CALIBRATOR = Calibrator(
-    Weights(known=2.5, unseen=-0.5),
+    replace(PRIORS[True], bias=2.5),
     RulePairs.of([JUMP_TWICE_AND_RUN], GRAMMAR.numbers),
-    trials=9,
-    right=7,
+    threshold=0.8,
+    least_precision=0.95,
+    is_imprecise=True,
+    expected=Expectation(9, 8, 7),
+    new_templates=Expectation(3, 1, 1),
     contexts=KnownContexts((("at", "time", 3),)),
     words=WordPairs((("jump", "twice", 1),)),
+    vocabulary=("jump", "twice"),
+    has_seq2seq=True,
 )
 
 
@@ -395,26 +420,44 @@ def test_a_calibrator_survives_the_round_trip_through_its_file(tmp_path: Path) -
     CALIBRATOR.write(tmp_path / "confidence.json")
     again = Calibrator.read(tmp_path / "confidence.json", GRAMMAR)
     assert again == CALIBRATOR
-    pairs = list(rule_pairs(JUMP_TWICE_AND_RUN, GRAMMAR.numbers))
-    assert (
-        again.confidence(0.9, pairs)
-        == CALIBRATOR.confidence(0.9, pairs)
-        == Weights(known=2.5).confidence(Evidence(0.9, 1))
-    )
+    assert again.weights.confidence(SURE) == CALIBRATOR.weights.confidence(SURE)
+    assert again.known_words == {"jump", "twice"}
+
+
+def test_a_calibrator_says_what_to_expect() -> None:
+    assert str(CALIBRATOR).split("\n") == [
+        "sentences like these: 89 % answered, 88 % of them rightly (9 held-out sentences)",
+        "programs of a new form: 33 % answered, 100 % of them rightly (3 held-out sentences)",
+        "no confidence makes 95% of the answers right; the parser answers from 80% on",
+    ]
+    precise = replace(CALIBRATOR, is_imprecise=False, new_templates=Expectation())
+    assert str(precise) == str(CALIBRATOR).split("\n")[0]
+
+
+WEIGHTS = asdict(PRIORS[True])
 
 
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
         (
-            {"weights": {"known": "much"}},
-            "expected a number as 'known' of [weights], found 'much'",
+            {"weights": WEIGHTS | {"bias": "much"}},
+            "expected a number as 'bias' of [weights], found 'much'",
         ),
-        ({"weights": {"unseen": 1.0}}, "[weights]: Weights(known=0.0"),
+        ({"weights": {"bias": 1.0}}, "of [weights] is missing"),
+        ({"weights": WEIGHTS | {"bias": 1e999}}, "Infinity is not a JSON value"),
+        ({"weights": WEIGHTS | {"known": 1.0}}, "no key of [weights] 'known'"),
         (
-            {"trials": None},
-            "expected an integer as 'trials' of the calibrator, found None",
+            {"threshold": None},
+            "expected a number as 'threshold' of the calibrator, found None",
         ),
+        ({"threshold": 1.5}, "threshold is 1.5; expected a number from 0 to 1"),
+        ({"least_precision": -1}, "least_precision is -1"),
+        (
+            {"expected": {"sentences": 3, "answered": 2, "right": 3}},
+            "expected no more right answers than answers, and sentences",
+        ),
+        ({"vocabulary": [1]}, "expected a string as entry 0"),
         ({"shape": 1}, "no key of the calibrator 'shape'"),
         (
             {"pairs": {"rows": [[0, 0, 1]]}},

@@ -14,7 +14,7 @@ from nqg.model.checkpoint import MODEL_VERSION
 MODELS = PROJECT / "tests" / "models"
 
 
-# Version 4 has files that not every model has: slots and types, rules by hand, confidence, a fallback; SQL.
+# Files that not every model has: slots and types, rules by hand, confidence, a second reader; SQL.
 WITH_MORE = {
     "v4-whole": {
         "Please turn on the fan in the garden!": "on(fan, garden)",

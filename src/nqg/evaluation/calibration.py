@@ -127,7 +127,7 @@ def made_out_of_scope(
     ['what time the lamp', 'the on turn lamp']
     """
     made: list[str] = []
-    known = {*sentences}
+    known = {" ".join(sentence.split()) for sentence in sentences}
     # Short sentences may give only sentences that are known: then there are fewer.
     for number in range(4 * count):
         first, second = rng.choice(sentences).split(), rng.choice(sentences).split()

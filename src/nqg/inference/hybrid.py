@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 from nqg.answers import (
     BOTH,
@@ -47,6 +47,7 @@ FALLBACK = "seq2seq"  # the subfolder of a model folder
 CANDIDATES = 5
 
 
+@runtime_checkable
 class CandidateSystem(System, Protocol):
     """A system that proposes several programs for a sentence, and scores those of others."""
 
@@ -70,8 +71,14 @@ class Candidate:
         """How probable the program is for the reader that finds it more probable."""
         return max(
             self.evidence.probability or 0.0,
-            math.exp(min(self.evidence.log_probability or -math.inf, 0.0)),
+            math.exp(min(self.log_probability, 0.0)),
         )
+
+    @property
+    def log_probability(self) -> float:
+        """That of the sequence-to-sequence model; 0 is the logarithm of a certain program."""
+        log_probability = self.evidence.log_probability
+        return -math.inf if log_probability is None else log_probability
 
 
 @dataclass(frozen=True)
@@ -122,8 +129,13 @@ class Hybrid:
 
     @property
     def calibrator(self) -> Calibrator | None:
-        """What gives the candidates of both readers their confidence, if it was fitted to both."""
-        if isinstance(self.parser, Parser):
+        """What gives the candidates of both readers their confidence, if it was fitted to both.
+
+        A file of predictions in the second reader's place proposes no candidates.
+        """
+        if isinstance(self.parser, Parser) and isinstance(
+            self.fallback, CandidateSystem
+        ):
             calibrator = self.parser.model.calibrator
             if calibrator and calibrator.has_seq2seq:
                 return calibrator
@@ -189,14 +201,14 @@ class Hybrid:
             return replace(
                 grammar, parts=(grammar, Answer(grammar.source, system=SEQ2SEQ))
             )
-        by_model = max(
-            candidates, key=lambda each: each.evidence.log_probability or -math.inf
-        )
+        by_model = max(candidates, key=lambda each: each.log_probability)
         seq2seq = Answer(grammar.source, by_model.target, by_model.probability, SEQ2SEQ)
         best = max(candidates, key=lambda each: calibrator.weights.logit(each.evidence))
         system = GRAMMAR
-        if best is by_model:
-            system = BOTH if best.target == grammar.target else SEQ2SEQ
+        if best is by_model and best.target == grammar.target:
+            system = BOTH
+        elif best is by_model or best.reading is None:
+            system = SEQ2SEQ
         answer = replace(
             grammar,
             target=best.target,

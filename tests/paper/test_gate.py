@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nqg.answers import Answer, exact_match
+from nqg.data.example import Example
 from nqg.errors import NqgError, SettingsError
-from nqg.evaluation.calibration import GateTrial, calibrated_gate
-from nqg.inference.hybrid import NEVER, Calibration, Gate
+from nqg.paper.gate import (
+    NEVER,
+    Calibration,
+    Gate,
+    GateTrial,
+    calibrated_gate,
+    gated,
+)
 from oracles import best_gate
 
 PROBABILITIES = (
@@ -144,32 +150,61 @@ def test_a_threshold_that_makes_no_sense_is_refused(threshold: float) -> None:
         Gate(threshold)
 
 
-@given(trials())
-def test_a_gate_survives_its_file(
-    tmp_path_factory: pytest.TempPathFactory, trials: list[GateTrial]
-) -> None:
-    path = tmp_path_factory.mktemp("gate") / "gate.json"
-    for gate in (calibrated_gate(trials), Gate(0.5)):
-        gate.write(path)
-        assert Gate.read(path) == gate
+def test_a_calibration_that_counts_more_right_answers_than_trials_is_refused() -> None:
+    with pytest.raises(SettingsError, match="expected 0 to 2 as 'grammar_alone'"):
+        Calibration(2, 3, 0, 0, 0)
+    with pytest.raises(SettingsError, match="at least one trial"):
+        Calibration(0, 0, 0, 0, 0)
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    {
-        "[]": "expected an object as the gate",
-        '{"threshold": true}': "the key 'trusts_only_readings' of the gate is missing",
-        '{"threshold": "x", "trusts_only_readings": true, "calibration": null}': "expected a number as 'threshold'",
-        '{"threshold": 0.5, "trusts_only_readings": true, "calibration": 3}': "expected an object as 'calibration'",
-        '{"threshold": 0, "trusts_only_readings": true, "calibration": {"trials": 2, "grammar_alone": 3,'
-        ' "fallback_alone": 0, "grammar_first": 0, "gated": 0}}': "expected 0 to 2 as 'grammar_alone'",
-        "{": "not valid JSON",
-    }.items(),
-)
-def test_a_damaged_file_is_refused_with_the_reason(
-    text: str, reason: str, tmp_path: Path
+# What the gate means for answers
+
+WALK = Answer("walk", "WALK", 1.0, "grammar")
+RUN = Answer("run", "RUN", 0.4, "grammar")
+SILENT = Answer("run", system="fallback")
+JOG = Answer("run", "JOG", system="fallback")
+
+
+def test_a_gate_hands_over_where_the_grammar_is_not_sure() -> None:
+    answer = gated(RUN, JOG, Gate(0.5))
+    assert (answer.target, answer.system) == ("JOG", "fallback")
+    assert answer.reason == "probability 0.4 is below 0.5"
+    assert [part.target for part in answer.parts] == [None, "JOG"]
+
+
+def test_where_the_fallback_has_no_answer_the_doubtful_one_of_the_grammar_is_given() -> (
+    None
+):
+    answer = gated(RUN, SILENT, Gate(0.5))
+    assert (answer.target, answer.system, answer.reason) == ("RUN", "grammar", "")
+
+
+def test_a_gate_may_distrust_answers_that_are_the_only_reading() -> None:
+    gate = Gate(0.2, trusts_only_readings=False)
+    stroll = Answer("walk", "STROLL", system="fallback")
+    answer = gated(WALK, stroll, gate)
+    assert answer.target == "STROLL"
+    assert answer.reason == "the only reading, which the gate does not trust"
+    assert gated(RUN, JOG, gate).target == "RUN"
+
+
+ANSWERS = st.sampled_from(["R", "W", None])
+
+
+@given(ANSWERS, ANSWERS, st.floats(0, 1), st.floats(0, 2))
+def test_every_answer_follows_the_rule_and_its_trial_says_whether_it_is_right(
+    by_grammar: str | None,
+    by_fallback: str | None,
+    probability: float,
+    threshold: float,
 ) -> None:
-    path = tmp_path / "gate.json"
-    path.write_text(text)
-    with pytest.raises(NqgError, match=rf"gate.json.*{reason}"):
-        Gate.read(path)
+    gate, example = Gate(threshold), Example("run", "R")
+    grammar = Answer("run", by_grammar, probability, "grammar")
+    fallback = Answer("run", by_fallback, system="fallback")
+    is_sure = by_grammar is not None and gate.accepts(probability)
+    expected = by_grammar if is_sure else by_fallback or by_grammar
+    assert gated(grammar, fallback, gate).target == expected
+    trial = GateTrial.of(
+        grammar, fallback, example, lambda program, each: program == each.target
+    )
+    assert trial.is_right(gate) == exact_match(expected, "R")
