@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 from nqg.answers import (
     BOTH,
@@ -47,6 +47,7 @@ FALLBACK = "seq2seq"  # the subfolder of a model folder
 CANDIDATES = 5
 
 
+@runtime_checkable
 class CandidateSystem(System, Protocol):
     """A system that proposes several programs for a sentence, and scores those of others."""
 
@@ -123,7 +124,9 @@ class Hybrid:
     @property
     def calibrator(self) -> Calibrator | None:
         """What gives the candidates of both readers their confidence, if it was fitted to both."""
-        if isinstance(self.parser, Parser):
+        if isinstance(self.parser, Parser) and isinstance(
+            self.fallback, CandidateSystem
+        ):
             calibrator = self.parser.model.calibrator
             if calibrator and calibrator.has_seq2seq:
                 return calibrator
