@@ -10,13 +10,12 @@ from functools import cache
 from itertools import combinations, pairwise, product
 from typing import Any
 
-from nqg.evaluation.calibration import GateTrial
 from nqg.grammar.derivation import Derivation, Hyperedge
 from nqg.grammar.grammar import Grammar, NonTerminal, Rule, Symbol, Symbols
 from nqg.grammar.hypergraph import Hypergraph, NodeId, Span
-from nqg.inference.hybrid import Gate
 from nqg.model.confidence import RulePair
 from nqg.paper.funql import Call, Entity, Name, Number, Placeholder, Term
+from nqg.paper.gate import Gate, GateTrial
 from nqg.paper.geobase import Geography
 from nqg.types.target_grammar import (
     Category,

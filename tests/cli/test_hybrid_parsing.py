@@ -1,4 +1,4 @@
-"""`nqg parse` with a model that has a fallback: who answered is said in every form of output."""
+"""`nqg parse` and `nqg evaluate` with two readers: every form of output says who answered."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typer.testing import CliRunner
 
 from nqg import Example, Grammar
 from nqg.cli.main import app
-from nqg.inference.hybrid import Gate, Hybrid
+from nqg.evaluation.calibration import knowledge
+from nqg.inference.hybrid import Hybrid
+from nqg.inference.parser import Parser
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from nqg.pipeline.parser import fit_parser
 from nqg.seq2seq.seq2seq import Seq2seq
@@ -47,7 +49,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     fallback = Seq2seq.train(
         EXAMPLES, t5, FineTuningSettings(steps=1, batch_size=2), device="cpu"
     )
-    Hybrid(parser, fallback, Gate(0.99)).save(folder)
+    Hybrid(parser, fallback).save(folder)
     return str(folder)
 
 
@@ -62,12 +64,6 @@ def test_a_sentence_gives_its_program_and_who_says_so(model: str) -> None:
     program, who = parsed(model, "stroll").splitlines()
     assert LEGAL.accepts(program.split())
     assert who.startswith("by the fallback: no derivation: no rule knows '")
-
-
-def test_the_gate_of_the_folder_is_used(model: str) -> None:
-    _, who = parsed(model, "run").splitlines()
-    assert who.startswith("by the fallback: probability 0.")
-    assert who.endswith("is below 0.99")
 
 
 def test_a_file_gives_a_fourth_column(model: str, tmp_path: Path) -> None:
