@@ -37,7 +37,7 @@ def test_what_is_asked_is_logged_where_that_is_wanted(
 
 def test_a_calibrated_parser_says_how_sure_it_is(parser: Parser) -> None:
     pairs = RulePairs.of((), parser.grammar.numbers)
-    calibrator = Calibrator(Weights(known=3.0), pairs, trials=9, right=9)
+    calibrator = Calibrator(PRIORS[False], pairs)
     sure = Parser(replace(parser.model, calibrator=calibrator))
     with served(sure) as client:
         answer = client.post("/api/parse", json={"sentence": "jump twice"}).json()
