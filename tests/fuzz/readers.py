@@ -20,8 +20,7 @@ from nqg.files import read_json
 from nqg.grammar.grammar import Grammar
 from nqg.induction.search_log import read_search_log, settings_in_comments
 from nqg.induction.settings import InductionSettings
-from nqg.inference.hybrid import Gate
-from nqg.model.confidence import Calibrator, RulePair
+from nqg.model.confidence import Calibrator, Evidence, RulePair
 from nqg.model.settings import TrainingSettings
 from nqg.paper.datasets import load_snips
 from nqg.paper.download import Cache, RemoteFile
@@ -89,14 +88,10 @@ def _split(path: Path) -> object:
     return split_text(read_split(path, size=8))
 
 
-def _gate(path: Path) -> object:
-    gate = Gate.read(path)
-    return str(gate), gate.accepts(0.5), f"{gate.threshold:g}", str(gate.calibration)
-
-
 def _calibrator(path: Path) -> object:
     calibrator = Calibrator.read(path, seeds.CALIBRATED)
-    found = calibrator.confidence(0.5, [RulePair(-1, 0, 2), RulePair(2, 0, 2)])
+    unseen = calibrator.pairs.unseen([RulePair(-1, 0, 2), RulePair(2, 0, 2)])
+    found = calibrator.weights.confidence(Evidence(0.5, unseen=unseen))
     assert 0 <= found <= 1, found
     return str(calibrator)
 
@@ -249,7 +244,6 @@ READERS: Mapping[str, Reader] = {
         _texts(seeds.ANSWERS),
     ),
     "confidence": Reader("confidence.json", _calibrator, _texts(seeds.CALIBRATOR)),
-    "gate": Reader("gate.json", _gate, _texts(*seeds.GATES)),
     "geobase": Reader("geobase", read_geobase, _texts(seeds.GEOBASE)),
     "corpus": Reader(
         "corpus.xml",

@@ -110,19 +110,22 @@ CALIBRATED = Grammar.parse("jump ### J\nrun ### R\nNT_1 twice ### NT_1 NT_1")
 CALIBRATOR = json.dumps(
     {
         "weights": {
-            "known": 1.5, "known_log_odds": 0.5, "new": -1.0, "new_log_odds": 0.25, "foreign": -2.0, "support": 0.75,
-            "unseen": -0.5,
+            "bias": 0.5, "grammar_log_odds": 2.0, "seq2seq_log_odds": 0.0, "no_derivation": 0.0,
+            "other_derivations": 0.0, "unseen_pairs": -3.0, "unknown_words": -1.5, "corrected_words": -4.5,
+            "suspect_word": -1.0, "hidden_value": -2.5,
         },
         "pairs": {"rows": [[-1, 0, 0, 2], [-1, 0, 2, 3], [2, 0, 0, 2], [2, 0, 1, 1]]},
-        "trials": 8,
-        "right": 6,
+        "threshold": 0.75,
+        "least_precision": 0.95,
+        "is_imprecise": True,
+        "expected": {"sentences": 8, "answered": 6, "right": 5},
+        "new_templates": {"sentences": 2, "answered": 1, "right": 1},
+        "contexts": {"rows": [["at", "time", 3]]},
+        "words": {"rows": [["walk", "twice", 1]]},
+        "vocabulary": ["twice", "walk"],
+        "has_seq2seq": False,
     }
 )  # fmt: skip
-GATES = (
-    '{\n "threshold": 0.7,\n "trusts_only_readings": true,\n "calibration": {"trials": 9, "grammar_alone": 5,'
-    ' "fallback_alone": 6, "grammar_first": 7, "gated": 8}\n}\n',
-    '{"threshold": 0, "trusts_only_readings": false, "calibration": null}',
-)
 GEOBASE = """\
 /* facts */
 state('ohio','oh','columbus',10800e3,41.3e3,17,'cleveland','columbus','cincinnati','toledo').
