@@ -164,6 +164,15 @@ class Answer:
         return None if self.target is None else self.system
 
     @property
+    def credit(self) -> str:
+        """Who gave the program, in words.
+
+        >>> Answer("jump", "JUMP", system=GRAMMAR).credit, Answer("jump", "JUMP", system=BOTH).credit
+        ('by the grammar', 'by both readers')
+        """
+        return f"by {BOTH}" if self.system == BOTH else f"by the {self.system}"
+
+    @property
     def first(self) -> Answer:
         """The answer of a hybrid's grammar; of other systems the answer itself."""
         return self.parts[0] if self.parts else self

@@ -1,10 +1,11 @@
-"""`nqg train --seq2seq`: one command, one folder with both parts of a hybrid and perhaps a gate."""
+"""`nqg train --seq2seq`: one command, one folder with both readers and their confidence."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+import torch
 from typer.testing import CliRunner, Result
 
 from nqg.cli.main import app
@@ -55,41 +56,49 @@ def test_one_command_trains_both_parts_into_one_folder() -> None:
     result = nqg(*BRIEF, *FALLBACK)
     assert result.exit_code == 0, result.output
     hybrid = Hybrid.load("model", "cpu")
-    assert hybrid.gate is None
+    assert hybrid.calibrator is None
     walk, swim = hybrid.answers(["walk twice", "swim twice"])
     assert (walk.target, walk.system) == ("I_WALK I_WALK", "grammar")
     assert swim.answered_by in ("fallback", None)
     assert not Path("model.training").exists()
 
 
-@pytest.mark.parametrize("kind", ["template", "length"])
-def test_the_gate_is_calibrated_on_examples_that_neither_part_saw(kind: str) -> None:
+@pytest.mark.parametrize(("kind", "count"), [("random", 24), ("length", 12)])
+def test_confidence_is_fitted_to_examples_that_neither_reader_saw(
+    kind: str, count: int
+) -> None:
     Path("legal.grammar").write_text("<s> ::= <...>\n")
     words = (
-        "--gate",
-        "--set",
-        "confidence.folds=4",
-        "--set",
-        f"confidence.hold_out={kind}",
+        *changed("confidence.folds=2", f"confidence.hold_out={kind}"),
         "--target-grammar",
         "legal.grammar",
     )
     result = nqg(*BRIEF, *FALLBACK, *words)
     assert result.exit_code == 0, result.output
     hybrid = Hybrid.load("model", "cpu")
-    assert hybrid.gate is not None
-    assert hybrid.gate.calibration is not None
-    trials = len(EXAMPLES) // (
-        4 if kind == "length" else 1
-    )  # the longest quarter, or every example once
-    assert hybrid.gate.calibration.trials == trials
-    assert f"{hybrid.gate}; right on {trials} held-out examples" in result.stderr
+    # Two of five random folds, or the longest fifth.
+    assert hybrid.calibrator is not None
+    assert hybrid.calibrator.expected.sentences == count
+    assert f"sentences like these: {hybrid.calibrator.expected}" in result.stdout
+    assert "a second reader often answers more" not in result.stderr
     assert isinstance(hybrid.fallback, TokenSystem)
     assert isinstance(hybrid.fallback.system, LegalSeq2seq)
     assert not Path("model.training").exists()
 
 
-def test_the_grammar_teaches_the_fallback() -> None:
+def test_on_a_cpu_one_fold_is_held_out_where_there_is_a_second_reader(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    words = [word for word in BRIEF if word != "confidence.folds=0"][:-1]
+    result = nqg(*words, *FALLBACK)
+    assert result.exit_code == 0, result.output
+    calibrator = Hybrid.load("model", "cpu").calibrator
+    assert calibrator is not None
+    assert calibrator.expected.sentences == len(EXAMPLES) // 5
+
+
+def test_the_grammar_teaches_the_second_reader() -> None:
     settings = (
         "[augmentation]\nreverse_steps = 2\nrounds = 1\nprograms = 3\nsentences = 1\n"
     )
@@ -97,12 +106,13 @@ def test_the_grammar_teaches_the_fallback() -> None:
     result = nqg(*BRIEF, *FALLBACK, "--settings", "nqg.toml", "--augment", "30")
     assert result.exit_code == 0, result.output
     assert (
-        "the fallback also learns from 30 pairs that the grammar knows" in result.stderr
+        "the second reader also learns from 30 pairs that the grammar knows"
+        in result.stderr
     )
     assert has_fallback("model")
 
 
-def test_without_seq2seq_there_is_no_fallback() -> None:
+def test_without_seq2seq_there_is_one_reader() -> None:
     assert nqg(*BRIEF).exit_code == 0
     assert not has_fallback("model")
 
@@ -132,20 +142,17 @@ def test_an_interrupted_fine_tuning_leaves_no_half_a_model_and_the_same_command_
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("--gate",), "needs a fallback; name one with --seq2seq"),
-        (("--augment", "9"), "needs a fallback; name one with --seq2seq"),
+        (("--augment", "9"), "needs a second reader; name one with --seq2seq"),
         (
             (*FALLBACK, "--set", "confidence.hold_out=words"),
             "expected one of random, template, length, tmcd as",
         ),
+        (("--set", "confidence.folds=6"), "folds is 6; expected 0 to 5"),
         (
-            (*FALLBACK, "--gate", "--set", "confidence.folds=0"),
-            "folds is 0; a gate needs 2 or more",
+            ("--set", "confidence.least_precision=95"),
+            "least_precision is 95.0; expected 0 to 1",
         ),
-        (
-            ("--set", "confidence.folds=1"),
-            "folds is 1; expected 2 or more, or 0 for no confidence",
-        ),
+        (("--gate",), "both readers are combined where --seq2seq names one"),
     ],
 )
 def test_misuse_is_told_before_any_work_is_done(

@@ -9,7 +9,7 @@ import re
 import signal
 import subprocess
 import sys
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +22,15 @@ from nqg import Grammar, Parser, induce
 from nqg.answers import in_percent
 from nqg.cli import terminal
 from nqg.cli.terminal import STOPPED
+from nqg.cli.train import SECOND_READER
 from nqg.data.example import Example
 from nqg.data.example_files import write_examples
 from nqg.errors import FormatError, NqgError, SettingsError, UnknownName
-from nqg.evaluation.calibration import GateTrial, fitted_calibrator
 from nqg.induction.settings import InductionSettings
 from nqg.induction.tuning import chosen_settings
-from nqg.model.confidence import Calibrator
-from nqg.pipeline import confidence, grammar, train
+from nqg.inference.hybrid import has_fallback
+from nqg.model.confidence import HeldOutSentence
+from nqg.pipeline import confidence, grammar
 from nqg.training.records import TrainingStep
 from nqg.training.trainer import Trainer
 from nqg.types.inference import infer_target_grammar
@@ -50,7 +51,7 @@ def test_a_model_is_trained_saved_and_named() -> None:
         parser.grammar.rules == induce(EXAMPLES, InductionSettings.named("scan")).rules
     )
     assert parser.parse("jump twice").target == "I_JUMP I_JUMP"
-    first, second, third = result.stdout.splitlines()
+    first, second, third, *fourth = result.stdout.splitlines()
     assert first.startswith(
         f"60 examples, {len(parser.grammar)} rules, 60 steps, loss "
     )
@@ -60,15 +61,15 @@ def test_a_model_is_trained_saved_and_named() -> None:
     )
     calibrator = parser.model.calibrator
     assert calibrator
-    assert (
-        third
-        == f"confidence from {calibrator.trials} answers to held-out examples, {calibrator.right} of them right"
-    )
-    assert 40 < calibrator.trials <= 60
-    assert (
-        result.stderr
-        == f"{len(parser.grammar)} rules induced from 60 examples\nwrote models/mine\n"
-    )
+    assert third == f"sentences like these: {calibrator.expected}"
+    assert fourth == [f"programs of a new form: {calibrator.new_templates}"]
+    # Two of the five folds are held out.
+    assert calibrator.expected.sentences == 24
+    assert result.stderr.splitlines() == [
+        f"{len(parser.grammar)} rules induced from 60 examples",
+        SECOND_READER,
+        "wrote models/mine",
+    ]
     assert [path.name for path in Path("models").iterdir()] == ["mine"]
 
 
@@ -97,7 +98,7 @@ def interrupted(*_: object, **__: object) -> None:
 
 
 def test_answers_to_combinations_of_training_are_sure_and_others_less() -> None:
-    words = (*SIXTY_STEPS, *changed("confidence.folds=3", "confidence.hold_out=random"))
+    words = (*SIXTY_STEPS, *changed("confidence.folds=3"))
     assert nqg("train.tsv", "-o", "mine", *words).exit_code == 0
     known, new = Parser.load("mine", "cpu").answers(["jump twice", "jump twice thrice"])
     assert 0 < (new.confidence or 0) < (known.confidence or 0) < 1
@@ -110,16 +111,16 @@ def test_a_killed_cross_validation_goes_on_with_the_fold_that_was_under_way(
 ) -> None:
     words = ("train.tsv", *BRIEF, "--set", "confidence.folds=3")
     tried: list[int] = []
-    whole = confidence.fold_trials
+    whole = confidence.trials
 
-    def interrupted(*arguments: Any) -> list[GateTrial]:
+    def interrupted(*arguments: Any) -> list[HeldOutSentence]:
         if len(tried) == 2:
             raise KeyboardInterrupt
         tried.append(len(tried))
         return whole(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(confidence, "fold_trials", interrupted)
+        patch.setattr(confidence, "trials", interrupted)
         assert nqg(*words, "-o", "killed").exit_code == STOPPED
     assert sorted(
         path.name for path in Path("killed.training").glob("fold-*.json")
@@ -134,7 +135,14 @@ def test_a_killed_cross_validation_goes_on_with_the_fold_that_was_under_way(
 
 def test_examples_too_much_alike_are_trained_on_without_confidence() -> None:
     Path("train.tsv").write_text("jump\tI_JUMP\njump now\tI_JUMP\n")
-    result = nqg("train.tsv", "-o", "mine", "--steps", "2", "--device", "cpu")
+    words = (
+        "--steps",
+        "2",
+        "--device",
+        "cpu",
+        *changed("confidence.hold_out=template"),
+    )
+    result = nqg("train.tsv", "-o", "mine", *words)
     assert result.exit_code == 0
     assert (
         "no confidence can be learned: 1 template cannot fill two folds"
@@ -314,7 +322,7 @@ def test_ctrl_c_keeps_the_state_and_the_induced_grammar(
         patch.setattr(grammar, "search_grammar", interrupted)  # not again
         again = nqg(*words)
     continuing = "mine.training/state.safetensors: continuing after step 2"
-    assert again.stderr.splitlines() == [continuing, "wrote mine"]
+    assert again.stderr.splitlines() == [continuing, SECOND_READER, "wrote mine"]
     nqg(*words[:2], "whole", *words[3:])
     assert files("mine") == files("whole")
 
@@ -508,25 +516,40 @@ def test_the_scores_on_dev_examples_are_kept_in_the_model_with_their_data() -> N
     assert "on `dev.tsv`, 3 examples" in Path("mine/README.md").read_text()
 
 
-@pytest.mark.parametrize(
-    ("trials", "right", "is_said"), [(10, 0, True), (9, 0, False), (10, 1, False)]
-)
-def test_where_no_held_out_example_was_answered_rightly_it_is_said(
-    monkeypatch: pytest.MonkeyPatch, trials: int, right: int, is_said: bool
-) -> None:
-    def found(*arguments: Any) -> Calibrator:
-        return replace(fitted_calibrator(*arguments), trials=trials, right=right)
-
-    monkeypatch.setattr(train, "fitted_calibrator", found)
-    result = nqg(
-        "train.tsv",
-        "-o",
-        "mine",
-        "--preset",
-        "scan",
-        "--steps",
-        "2",
-        "--set",
-        "confidence.folds=2",
+def test_where_no_threshold_is_precise_enough_it_is_said() -> None:
+    words = ("--preset", "scan", "--steps", "2", *changed("confidence.folds=2"))
+    modest = changed("confidence.least_precision=0.5")
+    result = nqg("train.tsv", "-o", "mine", *words, *modest)
+    assert "no confidence makes" not in result.stdout
+    # As many held-out answers as these cannot show that all are right.
+    perfect = changed("confidence.least_precision=1")
+    result = nqg("train.tsv", "-o", "mine", *words, *perfect)
+    assert result.stdout.splitlines()[-1] == (
+        "no confidence makes 100% of the answers right; the parser answers from 50% on"
     )
-    assert ("none of these was right" in result.stderr) == is_said
+    calibrator = Parser.load("mine", "cpu").model.calibrator
+    assert calibrator
+    assert (calibrator.is_imprecise, calibrator.threshold) == (True, 0.5)
+
+
+def test_a_lower_precision_lets_more_sentences_be_answered() -> None:
+    words = ("--preset", "scan", "--steps", "2", *changed("confidence.folds=2"))
+    thresholds = []
+    for precision in (0.5, 0.9):
+        least = changed(f"confidence.least_precision={precision}")
+        result = nqg("train.tsv", "-o", "mine", *words, *least, "--json")
+        figures = json.loads(result.stdout)
+        assert figures["expected"]["sentences"] == 24
+        thresholds.append(figures["threshold"])
+    assert thresholds[0] <= thresholds[1]
+
+
+def test_the_environment_may_name_a_second_reader(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("NQG_SEQ2SEQ", "embedded")
+    tiny = changed("fine_tuning.steps=2", "fine_tuning.batch_size=4")
+    result = nqg("train.tsv", "-o", "mine", *BRIEF, *tiny)
+    assert result.exit_code == 0
+    assert has_fallback("mine")
+    assert SECOND_READER not in result.stderr

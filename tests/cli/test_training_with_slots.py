@@ -17,7 +17,7 @@ from nqg.evaluation.calibration import known_contexts, right_derivations
 from nqg.inference.decoding import DecodeOptions
 from nqg.inference.hybrid import Hybrid
 from nqg.inference.parser import Parser
-from nqg.model.confidence import LEAST_CONFIDENCE, Calibrator, RulePairs, Weights
+from nqg.model.confidence import PRIORS, Calibrator, RulePairs, Weights
 from nqg.preprocessing.preprocessor import TextSettings
 from typed_commands import changed
 
@@ -155,30 +155,27 @@ def test_slots_can_be_left_to_the_settings(tmp_path: Path) -> None:
     assert parser.parse("dim the office lights to 35 percent").target is None
 
 
-def test_an_answer_with_free_text_is_given_only_where_it_is_probably_right(
+def test_an_answer_is_given_only_where_it_is_probably_right(
     tmp_path: Path,
 ) -> None:
     parser = trained(tmp_path, [*PAIRS, *GREETINGS])
 
-    def answer(
-        known: float, least: float | None = None, learned: float = LEAST_CONFIDENCE
-    ) -> Answer:
-        weights = Weights(known=known, new=known, foreign=known)
-        calibrator = Calibrator(weights, RulePairs(()), 0, 0, least_confidence=learned)
+    def answer(bias: float, least: float | None = None, learned: float = 0.5) -> Answer:
+        # Nothing but the bias counts.
+        weights = Weights(bias, *[0.0] * 9)
+        calibrator = Calibrator(weights, RulePairs(()), threshold=learned)
         sure = Parser(
             replace(parser.model, calibrator=calibrator),
             DecodeOptions(least_confidence=least),
         )
         return next(iter(sure.answers(["fly to San Francisco"])))
 
-    assert answer(known=1.0).target == "fly(to='San Francisco')"
-    assert (answer(known=-1.0).target, answer(known=-1.0).reason) == (
-        None,
-        "not sure enough: 27 %",
-    )
-    assert answer(known=-1.0, least=0.2).confidence == pytest.approx(0.2689, abs=1e-3)
-    assert answer(known=-1.0, learned=0.2).confidence == pytest.approx(0.2689, abs=1e-3)
-    assert answer(known=1.0, learned=0.8).reason == "not sure enough: 73 %"
+    assert answer(1.0).target == "fly(to='San Francisco')"
+    assert answer(-1.0).target is None
+    assert answer(-1.0).reason == "not sure enough: 27 %"
+    assert answer(-1.0, least=0.2).confidence == pytest.approx(0.2689, abs=1e-3)
+    assert answer(-1.0, learned=0.2).confidence == pytest.approx(0.2689, abs=1e-3)
+    assert answer(1.0, learned=0.8).reason == "not sure enough: 73 %"
 
 
 def test_where_there_is_free_text_new_pairs_of_rules_are_not_held_against_a_reading(
@@ -188,7 +185,7 @@ def test_where_there_is_free_text_new_pairs_of_rules_are_not_held_against_a_read
     one = parser.parse("fly to Rome").reading
     assert one is not None
     calibrator = Calibrator(
-        Weights(), RulePairs.of([one.derivation], parser.grammar.numbers), 0, 0
+        PRIORS[False], RulePairs.of([one.derivation], parser.grammar.numbers)
     )
     knowing = Parser(
         replace(parser.model, calibrator=calibrator),
@@ -207,12 +204,11 @@ def test_text_with_what_training_has_as_a_value_behind_the_same_word_is_doubted(
     assert len(derivations) == len(PAIRS) + len(GREETINGS)
     contexts = known_contexts(parser.grammar, derivations)
     assert contexts.rows == (("to", "number", len(PAIRS)),)
-    calibrator = Calibrator(
-        Weights(known=3.0, new=3.0, foreign=3.0), RulePairs(()), 0, 0, contexts=contexts
-    )
+    weights = Weights(3.0, *[0.0] * 8, -4.0)
+    calibrator = Calibrator(weights, RulePairs(()), threshold=0.5, contexts=contexts)
     sure = Parser(replace(parser.model, calibrator=calibrator))
     assert sure.parse("fly to San Diego 35").target == "fly(to='San Diego 35')"
-    assert sure.parse("fly to San Diego to 35").reason == "not sure enough: 7 %"
+    assert sure.parse("fly to San Diego to 35").reason == "not sure enough: 27 %"
 
 
 def test_a_rule_by_hand_may_have_a_value_that_training_never_had(

@@ -252,7 +252,7 @@ def test_training_names_the_query_that_it_cannot_use(folder: Path) -> None:
     ):
         typed("train", "open.tsv", *options)
     with pytest.raises(
-        NqgError, match="a fallback cannot be trained with a database yet"
+        NqgError, match="a second reader cannot be trained with a database yet"
     ):
         typed("train", "train.tsv", *options, "--seq2seq", "embedded")
 

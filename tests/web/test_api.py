@@ -14,7 +14,7 @@ from nqg.answers import Answer
 from nqg.errors import NqgError
 from nqg.inference.hybrid import Hybrid
 from nqg.inference.parser import Parser
-from nqg.model.confidence import Calibrator, RulePairs, Weights
+from nqg.model.confidence import PRIORS, Calibrator, RulePairs
 from nqg.web.app import create_app
 from nqg.web.middleware import Access, Busy, Limits
 from nqg.web.service import Batcher, Explained, Question, Service
@@ -37,7 +37,7 @@ def test_what_is_asked_is_logged_where_that_is_wanted(
 
 def test_a_calibrated_parser_says_how_sure_it_is(parser: Parser) -> None:
     pairs = RulePairs.of((), parser.grammar.numbers)
-    calibrator = Calibrator(Weights(known=3.0), pairs, trials=9, right=9)
+    calibrator = Calibrator(PRIORS[False], pairs)
     sure = Parser(replace(parser.model, calibrator=calibrator))
     with served(sure) as client:
         answer = client.post("/api/parse", json={"sentence": "jump twice"}).json()
@@ -45,7 +45,7 @@ def test_a_calibrated_parser_says_how_sure_it_is(parser: Parser) -> None:
     assert (
         answer["confidence"] == row["confidence"] == sure.parse("jump twice").confidence
     )
-    assert answer["sureness"] == "doubtful: 27 % sure"
+    assert answer["sureness"] == "52 % sure"
 
 
 def test_a_sentence_gets_the_parsers_program_and_probability(

@@ -127,8 +127,8 @@ def evaluate(options: EvaluateOptions) -> None:
     Accuracy is the share of examples answered correctly, coverage the share that
     is answered, precision the share of answers that are correct; ranges are 95 %
     confidence intervals. If the model has confidence, a table shows how often
-    answers of each confidence are correct. Both parts of a model with a fallback
-    are tried on all examples, alone and together. The metrics `spider` and
+    answers of each confidence are correct. Both readers of a model with two are
+    tried on all examples, alone and together. The metrics `spider` and
     `denotation` need files of Spider and GeoQuery. With --database, another table
     shows execution accuracy: queries that give the rows of the reference.
     """
@@ -137,7 +137,7 @@ def evaluate(options: EvaluateOptions) -> None:
     with progress_bar() as progress:
         judge = judge_named(options.metric, progress=progress)
     examples = required_examples(test)
-    system, parser = _system(model, options)
+    system, parser, is_joint = _system(model, options)
     if options.breakdown and options.data is None and system is not parser:
         reason = "errors of a system without a grammar are explained by what its training data lacked"
         raise typer.BadParameter(
@@ -152,7 +152,10 @@ def evaluate(options: EvaluateOptions) -> None:
     # Ask the system, and judge what it answers.
     answers = system.answers(example.source for example in examples)
     evaluation = Evaluation(
-        judge, examples, list(tracked(answers, "answering", len(examples)))
+        judge,
+        examples,
+        list(tracked(answers, "answering", len(examples))),
+        is_joint=is_joint,
     )
     values = {"metric": options.metric, **evaluation.to_dict()}
     texts = _score_texts(evaluation)
@@ -188,8 +191,12 @@ def _model_and_test(options: EvaluateOptions) -> tuple[Path, Path]:
     raise typer.BadParameter(reason, param_hint=PATHS_METAVAR)
 
 
-def _system(model: Path, options: EvaluateOptions) -> tuple[System, Parser | None]:
-    """A model or a file of predictions, perhaps with a fallback, and the parser in it, if any."""
+def _system(
+    model: Path, options: EvaluateOptions
+) -> tuple[System, Parser | None, bool]:
+    """A model or a file of predictions, perhaps with a fallback, the parser in it, if any, and
+    whether the programs of two readers compete.
+    """
     device = checked_device(options.device)
     # Files of predictions must have one for every example.
     scored, fallback = (
@@ -197,7 +204,7 @@ def _system(model: Path, options: EvaluateOptions) -> tuple[System, Parser | Non
         for path in (options.score, options.fallback)
     )
     if scored and not fallback:
-        return scored, None
+        return scored, None, False
     # These load PyTorch.
     from nqg.inference.decoding import DecodeOptions
     from nqg.inference.hybrid import Hybrid, load
@@ -223,8 +230,10 @@ def _system(model: Path, options: EvaluateOptions) -> tuple[System, Parser | Non
         system = loaded.with_options(decoding)
         if isinstance(system, Hybrid):
             system = replace(system, asks_both=True)
-    parser = system.parser if isinstance(system, Hybrid) else system
-    return system, parser if isinstance(parser, Parser) else None
+    parser, is_joint = system, False
+    if isinstance(system, Hybrid):
+        parser, is_joint = system.parser, system.calibrator is not None
+    return system, parser if isinstance(parser, Parser) else None, is_joint
 
 
 def _write_predictions(

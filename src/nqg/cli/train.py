@@ -167,8 +167,8 @@ class TrainOptions:
         option(
             "--seq2seq",
             "NAME|FOLDER",
-            "Also train a fallback: a model from Hugging Face, or 'embedded', a small one from "
-            "scratch.",
+            "Also train a second reader: a model from Hugging Face, or 'embedded', a small one "
+            "from scratch.",
             SECOND,
         ),
     ] = None

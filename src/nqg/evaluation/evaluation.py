@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from nqg.answers import Answer, exact_match
+from nqg.answers import BOTH, Answer, exact_match
 from nqg.data.example import Example
 from nqg.errors import NqgError, UnknownName
 from nqg.evaluation.metrics import (
@@ -74,12 +74,14 @@ def judge_named(
 class Evaluation:
     """The answers of a system to examples.
 
-    Where every answer of a hybrid has those of its two systems, these are scored, too.
+    Where every answer of a hybrid has those of its two systems, these are scored, too. The hybrid
+    `is_joint` if it chooses among the programs of both; otherwise the first one's stands.
     """
 
     judge: Judge
     examples: Sequence[Example]
     answers: Sequence[Answer]
+    is_joint: bool = False
 
     def __post_init__(self) -> None:
         examples, answers = len(self.examples), len(self.answers)
@@ -93,18 +95,20 @@ class Evaluation:
         """The scores of every system that takes part, by its name."""
         if not self._components:
             names = dict.fromkeys(answer.system for answer in self.answers)
-            return {" or ".join(names): Scores.of(self.verdicts)}
+            name = BOTH if self.is_joint else " or ".join(names)
+            return {name: Scores.of(self.verdicts)}
         first, second = self._components
-        grammar, fallback = first[0].system, second[0].system
+        grammar, other = first[0].system, second[0].system
+        together = BOTH if self.is_joint else f"{grammar}, else {other}"
         return {
             grammar: Scores.of(self._verdicts(first)),
-            fallback: Scores.of(self._verdicts(second)),
-            f"{grammar}, else {fallback}": Scores.of(self.verdicts),
+            other: Scores.of(self._verdicts(second)),
+            together: Scores.of(self.verdicts),
         }
 
     @cached_property
     def gain(self) -> Interval | None:
-        """How far a hybrid's accuracy is above its fallback's."""
+        """How far a hybrid's accuracy is above that of its second system."""
         if not self._components:
             return None
         return gain(self.verdicts, self._verdicts(self._components[1]))
@@ -165,7 +169,7 @@ class Evaluation:
 
     @cached_property
     def _components(self) -> tuple[Sequence[Answer], Sequence[Answer]] | None:
-        """The answers of the grammar and of the fallback, where both answered every example."""
+        """The answers of a hybrid's two systems, where both were asked about every example."""
         first, second = [], []
         for answer in self.answers:
             if len(answer.parts) != 2:

@@ -57,9 +57,7 @@ def described(answer: Answer, draw: Callable[[Reading], str] | None = None) -> s
     )
     if answer.parts and answer.target is not None:
         lines.append(
-            f"by the {answer.system}: {answer.reason}"
-            if answer.reason
-            else f"by the {answer.system}"
+            f"{answer.credit}: {answer.reason}" if answer.reason else answer.credit
         )
     lines += map(str, answer.all_corrections)
     if answer.confidence is not None:

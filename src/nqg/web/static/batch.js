@@ -1,4 +1,4 @@
-import { ask, byId, make, percent, say } from "./dom.js";
+import { ask, byId, credit, make, percent, say } from "./dom.js";
 
 const MOST_ROWS = 500; // that are shown; the download has all
 let results = [];
@@ -30,7 +30,7 @@ const metric = (name, value) => make("div", {}, make("dt", { textContent: name }
 
 function outcome({ is_right: right, target, answered_by: by, reason }) {
   if (target === null) return ["abstained", "abstained", reason];
-  if (right === null) return ["answered", `by the ${by}`, reason];
+  if (right === null) return ["answered", credit(by), reason];
   return right ? ["right", "right", ""] : ["wrong", "wrong", ""];
 }
 

@@ -28,6 +28,9 @@ export async function ask(path, body) {
   return answer;
 }
 
+// A model of one reader, or the agreement of two.
+export const credit = (by) => (by === "both readers" ? `by ${by}` : `by the ${by}`);
+
 export const percent = (share) =>
   share === null ? "–" : share > 0.9999 && share < 1 ? "> 99.99 %" : `${(100 * share).toPrecision(share < 0.1 ? 2 : 3).replace(/\.0+$/, "")} %`;
 

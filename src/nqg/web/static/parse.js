@@ -1,4 +1,4 @@
-import { ask, byId, drawn, make, percent, say } from "./dom.js";
+import { ask, byId, credit, drawn, make, percent, say } from "./dom.js";
 import { fit, lightUp } from "./tree.js";
 
 const READINGS = 5;
@@ -63,11 +63,11 @@ function showAnswer({ target, answered_by: by, best, sureness, reason, correctio
   byId("program").textContent = target ?? `${reason.slice(0, 1).toUpperCase()}${reason.slice(1)}.`;
   byId("program").classList.toggle("abstained", target === null);
   byId("program").classList.toggle("hidden", by === "grammar" && best !== null); // the drawing shows it, in colours
-  byId("by").textContent = by ? `by the ${by}` : "abstained";
-  byId("by").className = `badge ${by ?? "nobody"}`;
-  byId("sure").textContent = by === "grammar" ? sureness : "";
+  byId("by").textContent = by ? credit(by) : "abstained";
+  byId("by").className = `badge ${by === "both readers" ? "grammar" : by ?? "nobody"}`;
+  byId("sure").textContent = by === "fallback" ? "" : sureness;
   byId("copy").hidden = target === null;
-  byId("reason").textContent = `The grammar did not answer: ${reason}.`;
+  byId("reason").textContent = by === "fallback" ? `The grammar did not answer: ${reason}.` : `${reason.slice(0, 1).toUpperCase()}${reason.slice(1)}.`;
   byId("reason").hidden = !reason || target === null;
   byId("corrections").textContent = `Read ${corrections.map(({ written, read }) => `“${written}” as “${read}”`).join(", ")}.`;
   byId("corrections").hidden = corrections.length === 0;
