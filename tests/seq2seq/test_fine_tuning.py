@@ -241,3 +241,24 @@ def test_a_frozen_embedding_stays_and_the_body_learns(tiny_folder: Path) -> None
     assert not torch.equal(
         old["lm_head.weight"], tuning.seq2seq.model.lm_head.weight.cpu()
     )
+
+
+def test_the_training_loss_is_that_of_the_scores_which_the_model_gives(
+    tiny_folder: Path,
+) -> None:
+    # A softmax over a sample of subwords once gave a loss that was far too small.
+    named = Seq2seqSettings(model=str(tiny_folder), longest_target=8)
+    training = FineTuningSettings(steps=1, batch_size=6, precision="float32")
+    tuning = FineTuning(EXAMPLES, named, training, device="cpu")
+    for module in tuning.model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+        # Attention has a rate instead of a module.
+        if isinstance(getattr(module, "dropout", None), float):
+            module.dropout = 0.0
+    pairs = [(example.source, example.target) for example in EXAMPLES]
+    before = tuning._current()
+    subwords = sum(map(len, before.target_subwords([target for _, target in pairs])))
+    expected = -sum(before.log_probabilities(pairs)) / subwords
+    (step,) = tuning.steps()
+    assert step.loss == pytest.approx(expected, rel=1e-4)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from typing import Any
 
 import pytest
 import torch
@@ -19,7 +18,7 @@ from nqg.seq2seq.batches import (
     planned_steps,
     split_by_size,
 )
-from nqg.seq2seq.cuda_graphs import CopiedModel, CrossEntropy, SampledSoftmax
+from nqg.seq2seq.cuda_graphs import CopiedModel, CrossEntropy
 from nqg.seq2seq.fine_tuning import fuse_kernels
 from nqg.seq2seq.seq2seq import small_t5
 from nqg.seq2seq.settings import FineTuningSettings, SmallT5Settings
@@ -157,38 +156,3 @@ def test_a_copy_of_the_model_finds_the_gradients_that_the_model_finds(
         assert weight.grad is not None
         assert other.grad is not None
         assert (weight.grad - other.grad).norm() <= error * other.grad.norm() + 1e-6
-
-
-def sampled_twin(subwords: range) -> tuple[float, float]:
-    """The loss of a batch over some subwords, and the same by hand from the logits of all."""
-    model: Any = small_t5(
-        SmallT5Settings(width=16, layers=1, heads=2, dropout=0.0), 32, seed=0
-    )
-    model.get_output_embeddings().requires_grad_(False)
-    pairs = [SubwordPair((3, 4, 5), (6, 7)), SubwordPair((4, 3), (9, 6, 7))]
-    batch = SubwordCorpus(pairs, 0, 0, torch.device("cpu")).collate([0, 1])
-    sampled = SampledSoftmax.of(model, subwords)
-    loss = CrossEntropy(model, "float32", 0.0, sampled).backward(
-        batch, torch.tensor(5.0)
-    )
-    assert model.get_output_embeddings().out_features == 32
-    with torch.no_grad():
-        logits = model(
-            input_ids=batch.sources,
-            attention_mask=batch.mask,
-            decoder_input_ids=batch.inputs,
-        ).logits
-    logs = logits[..., list(subwords)].log_softmax(-1)
-    expected = 0.0
-    for row, label in zip(logs.flatten(0, 1), batch.labels.flatten().tolist()):
-        if label != IGNORED:
-            expected -= float(row[list(subwords).index(label)]) / 5
-    return float(loss), expected
-
-
-@pytest.mark.parametrize("subwords", [range(32), range(6, 20)], ids=["all", "some"])
-def test_a_sampled_softmax_is_the_softmax_over_the_logits_of_its_subwords(
-    subwords: range,
-) -> None:
-    loss, expected = sampled_twin(subwords)
-    assert loss == pytest.approx(expected, rel=1e-5)

@@ -17,8 +17,8 @@ would add up. A shape with which the process would hold more than `memory` bytes
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,65 +38,20 @@ ATTENTION = [SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 
 
 @dataclass(frozen=True)
-class SampledSoftmax:
-    """A frozen output layer with the rows of some subwords only.
-
-    A softmax over 1,500 instead of 32,000 subwords saves a third of the work of a small T5. The
-    rows have to include every subword of a label.
-    """
-
-    layer: nn.Linear
-    rows: Tensor  # (V,) the row of each subword, or IGNORED
-
-    @classmethod
-    def of(cls, model: Any, subwords: Iterable[int]) -> SampledSoftmax | None:
-        """The rows of these subwords; None where the model changes logits after its output layer."""
-        whole = model.get_output_embeddings()
-        if hasattr(model, "final_logits_bias") or whole.bias is not None:
-            return None
-        kept = torch.tensor(sorted(subwords))
-        layer = nn.Linear(whole.in_features, len(kept), bias=False, device="meta")
-        layer.weight = nn.Parameter(whole.weight.detach()[kept], requires_grad=False)
-        rows = torch.full((whole.out_features,), IGNORED)
-        rows[kept] = torch.arange(len(kept))
-        return cls(layer, rows)
-
-    @contextmanager
-    def replacing(self, model: Any) -> Iterator[None]:
-        """A block in which the model has these outputs alone."""
-        whole = model.get_output_embeddings()
-        model.set_output_embeddings(self.layer)
-        try:
-            yield
-        finally:
-            model.set_output_embeddings(whole)
-
-    def labels(self, labels: Tensor) -> Tensor:
-        """The rows of labels; what is ignored stays so."""
-        return torch.where(labels == IGNORED, labels, self.rows[labels.clamp(min=0)])
-
-
-@dataclass(frozen=True)
 class CrossEntropy:
     """Cross entropy of a model in nats a subword, over all subwords of a step."""
 
     model: Any
     precision: str
     label_smoothing: float
-    sampled: SampledSoftmax | None = None
 
     def loss(self, batch: SubwordPairBatch, subwords: Tensor) -> Tensor:
         """The share of a batch in the loss of its step, which has so many subwords."""
-        labels = batch.labels
-        with ExitStack() as stack:
-            stack.enter_context(autocast(self.precision, labels.device))
-            if self.sampled is not None:
-                stack.enter_context(self.sampled.replacing(self.model))
-                labels = self.sampled.labels(labels)
+        with autocast(self.precision, batch.labels.device):
             output = forward(self.model, batch.sources, batch.mask, batch.inputs)
             losses = functional.cross_entropy(
                 output.logits.flatten(0, 1),
-                labels.flatten(),
+                batch.labels.flatten(),
                 ignore_index=IGNORED,
                 label_smoothing=self.label_smoothing,
                 reduction="none",

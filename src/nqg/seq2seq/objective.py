@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -15,18 +14,9 @@ import torch
 from torch import Tensor
 
 from nqg.seq2seq.batches import BatchShape, SubwordCorpus, planned_steps, split_by_size
-from nqg.seq2seq.cuda_graphs import (
-    CopiedModel,
-    CrossEntropy,
-    CudaGraphs,
-    SampledSoftmax,
-)
+from nqg.seq2seq.cuda_graphs import CopiedModel, CrossEntropy, CudaGraphs
 from nqg.seq2seq.settings import FineTuningSettings
 from nqg.training.processes import Processes
-
-# Subwords in the softmax of training that no example has, so that the model learns not to write
-# them.
-SAMPLED = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,27 +49,10 @@ class Seq2seqObjective:
             or settings.gradient_checkpointing
             or self.is_sharded
         ):
-            return CrossEntropy(*loss, self._sampled_softmax())
+            return CrossEntropy(*loss)
         if not settings.record_kernels:
             return CopiedModel(*loss)
         return CudaGraphs(*loss, self.shapes, settings.recording_memory * 1e9)
-
-    def _sampled_softmax(self) -> SampledSoftmax | None:
-        """On a CPU, the outputs for the subwords of all examples and some others, if the output
-        layer is frozen.
-        """
-        is_frozen = self.settings.freeze_embeddings
-        if not is_frozen or self.corpus.device.type != "cpu" or self.is_sharded:
-            return None
-        subwords: set[int] = set()
-        for example in self.corpus.examples:
-            subwords.update(example.source)
-            subwords.update(example.target)
-        size = self.model.get_output_embeddings().out_features
-        others = [number for number in range(size) if number not in subwords]
-        rng = random.Random(self.settings.seed)
-        subwords.update(rng.sample(others, min(SAMPLED, len(others))))
-        return SampledSoftmax.of(self.model, subwords)
 
     @cached_property
     def shapes(self) -> Counter[BatchShape]:

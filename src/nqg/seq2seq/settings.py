@@ -139,8 +139,7 @@ class FineTuningSettings:
     label_smoothing: float = 0.0
     # A word of one subword replaces each token of targets; with None, where targets are long.
     one_subword: bool | None = None
-    # Embeddings and output layer stay as they were pre-trained. On a CPU, the softmax of training
-    # is then over the subwords of the examples and some others, and not over all.
+    # Embeddings and output layer stay as they were pre-trained; with None, on a CPU.
     freeze_embeddings: bool | None = None
     precision: Precision = "auto"
     gradient_checkpointing: bool = False
