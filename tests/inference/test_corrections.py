@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,28 +13,18 @@ from hypothesis import strategies as st
 
 from nqg.answers import Answer, Correction
 from nqg.data.example import Example
-from nqg.errors import FormatError
-from nqg.evaluation.calibration import fitted_calibrator
+from nqg.evaluation.calibration import knowledge
 from nqg.grammar.grammar import Grammar
 from nqg.inference.corrections import (
     MIN_LETTERS_FOR_TWO_EDITS,
     Corrector,
-    correction_trials,
     corrector_of,
-    misspelt,
     similar_words,
 )
 from nqg.inference.decoding import DecodeOptions
 from nqg.inference.hybrid import Hybrid
 from nqg.inference.parser import Parser
-from nqg.model.confidence import (
-    MAX_SUSPECT_CONFIDENCE,
-    Calibrator,
-    CorrectionTrials,
-    RulePairs,
-    Weights,
-    WordPairs,
-)
+from nqg.model.confidence import PRIORS, Calibrator, RulePairs, WordPairs
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from nqg.pipeline.parser import fit_parser
 from nqg.slots.instantiate import unknown_places
@@ -64,13 +53,7 @@ EXAMPLES = [
 TINY = ModelSettings(
     dimension=8, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2)
 )
-CALIBRATOR = Calibrator(
-    Weights(known=3.0, foreign=3.0),
-    RulePairs(((-1, 0, 0, 5),)),
-    1,
-    1,
-    CorrectionTrials(8, 8),
-)
+CALIBRATOR = Calibrator(PRIORS[False], RulePairs(((-1, 0, 0, 5),)))
 words = st.text("abn", min_size=1, max_size=4)
 
 
@@ -156,10 +139,10 @@ def test_several_typos_are_corrected_and_more_are_not(parser: Parser) -> None:
 
 def test_confidence_falls_with_every_correction(parser: Parser) -> None:
     sentences = ["turn off radio", "tunr off radio", "tunr off raido"]
-    sure, less, least = (answer.confidence for answer in parser.answers(sentences))
-    assert sure is not None
-    assert less == pytest.approx(0.9 * sure)
-    assert least == pytest.approx(0.81 * sure)
+    sure, less, least = (
+        answer.confidence or 0.0 for answer in parser.answers(sentences)
+    )
+    assert sure > less > least > 0
     bare = Parser(replace(parser.model, calibrator=None))
     assert bare.parse("tunr off radio").confidence is None
 
@@ -196,21 +179,26 @@ def test_similar_words_are_one_edit_away(known: frozenset[str], word: str) -> No
 
 
 def test_a_typo_that_is_a_known_word_is_not_sure(parser: Parser) -> None:
-    calibrator = replace(
-        fitted_calibrator(parser, EXAMPLES, []), weights=Weights(known=5.0, foreign=5.0)
+    known = knowledge(parser, EXAMPLES, has_seq2seq=False)
+    assert ("turn", "on", 1) in known.words.rows
+    # Nothing but the suspicion tells the two sentences apart.
+    weights = replace(known.weights, unseen_pairs=0.0, unknown_words=0.0)
+    known = replace(known, weights=weights)
+    suspicious, older = (
+        Parser(replace(parser.model, calibrator=each))
+        for each in (known, replace(known, words=WordPairs()))
     )
-    assert ("turn", "on", 1) in calibrator.words.rows
-    sure = Parser(replace(parser.model, calibrator=calibrator))
-    usual, typo = (
-        answer.confidence for answer in sure.answers(["turn on lamp", "turn on ramp"])
+    sentences = ["turn on lamp", "turn on ramp"]
+    usual, typo = suspicious.answers(sentences)
+    assert usual.reading and usual.reading.evidence
+    assert typo.reading and typo.reading.evidence
+    assert (usual.reading.evidence.is_suspect, typo.reading.evidence.is_suspect) == (
+        False,
+        True,
     )
-    assert usual is not None
-    assert usual > 0.9
-    assert typo == MAX_SUSPECT_CONFIDENCE
-    older = Parser(
-        replace(parser.model, calibrator=replace(calibrator, words=WordPairs()))
-    )
-    assert (older.parse("turn on ramp").confidence or 0) > 0.9
+    trusting = [answer.confidence or 0.0 for answer in older.answers(sentences)]
+    assert usual.confidence == pytest.approx(trusting[0])
+    assert (typo.confidence or 0.0) < trusting[1]
 
 
 def test_long_words_may_have_two_typos() -> None:
@@ -218,14 +206,6 @@ def test_long_words_may_have_two_typos() -> None:
     assert len("temprature") > MIN_LETTERS_FOR_TWO_EDITS
     assert corrector.neighbours("temprtaure") == ("temperature",)
     assert corrector.neighbours("montag") == ()
-
-
-@given(st.text("abcdefg", min_size=2, max_size=9), st.integers(0, 1 << 30))
-def test_a_misspelt_word_is_one_edit_away(word: str, seed: int) -> None:
-    found = misspelt(word, "xyz", random.Random(seed))
-    assert len(Corrector(frozenset([word])).neighbours(found)) <= 1
-    assert found != word
-    assert abs(len(found) - len(word)) <= 1
 
 
 def test_what_a_slot_reads_is_not_unknown() -> None:
@@ -251,37 +231,6 @@ def test_names_that_slots_read_are_known_words_and_slots_are_not() -> None:
     )
     assert corrector.vocabulary == {"fly", "to", "new", "york", "boston"}
     assert corrector.neighbours("bostn") == ("boston",)
-
-
-def test_trials_misspell_every_word_and_take_it_for_a_new_one(parser: Parser) -> None:
-    trials = correction_trials(parser, EXAMPLES)
-    assert trials == correction_trials(parser, EXAMPLES)
-    assert (
-        0
-        < trials.right
-        <= trials.answers
-        <= 2 * len(["turn", "on", "lamp", "off", "radio"])
-    )
-    fitted = fitted_calibrator(parser, EXAMPLES, [])
-    assert fitted.corrections == trials
-
-
-def test_the_calibrator_keeps_the_trials_and_older_ones_have_none(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "confidence.json"
-    CALIBRATOR.write(path)
-    assert Calibrator.read(path, GRAMMAR) == CALIBRATOR
-    values = json.loads(path.read_text())
-    del values["corrections"]
-    path.write_text(json.dumps(values))
-    assert Calibrator.read(path, GRAMMAR).corrections == CorrectionTrials()
-    path.write_text(json.dumps(values | {"corrections": {"answers": 1, "right": 2}}))
-    with pytest.raises(
-        FormatError,
-        match=r"confidence.json: .*expected as many answers as are right, or more",
-    ):
-        Calibrator.read(path, GRAMMAR)
 
 
 def test_the_command_line_says_what_was_read(parser: Parser, tmp_path: Path) -> None:

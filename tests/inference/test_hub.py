@@ -102,11 +102,14 @@ def test_a_parser_that_was_pushed_is_the_same_when_it_comes_back(hub: Hub) -> No
     ]
 
 
-def test_a_hybrid_comes_back_with_its_fallback_and_its_gate(hub: Hub) -> None:
+def test_a_hybrid_comes_back_with_its_second_reader_and_its_confidence(
+    hub: Hub,
+) -> None:
     hybrid = Hybrid.load(MODELS / "v4-whole", "cpu")
     hybrid.push_to_hub("someone/home")
     again = Hybrid.from_pretrained("someone/home", "cpu")
-    assert again.gate == hybrid.gate
+    assert again.calibrator is not None
+    assert again.calibrator == hybrid.calibrator
     assert [each.target for each in again.answers(["illuminate the cellar"])] == [
         "on(lamp, cellar)"
     ]
@@ -129,7 +132,7 @@ def test_a_folder_is_read_without_the_hub(monkeypatch: pytest.MonkeyPatch) -> No
     assert (
         Parser.from_pretrained(MODELS / "v4", "cpu").parse("run twice").target == "R R"
     )
-    assert Hybrid.from_pretrained(str(MODELS / "v4-whole"), "cpu").gate is not None
+    assert Hybrid.from_pretrained(str(MODELS / "v4-whole"), "cpu").calibrator
 
 
 def test_what_a_repository_holds_beside_a_model_is_not_fetched(hub: Hub) -> None:

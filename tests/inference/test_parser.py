@@ -25,7 +25,7 @@ from nqg.induction.settings import InductionSettings
 from nqg.inference import parser as parser_module
 from nqg.inference.decoding import DecodeOptions
 from nqg.inference.parser import Parser
-from nqg.model.confidence import Calibrator, RulePairs, Weights, rule_pairs
+from nqg.model.confidence import PRIORS, Calibrator, RulePairs, rule_pairs
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from nqg.model.spans import anchors
 from nqg.model.subwords import Subwords, collate, tokenize
@@ -312,6 +312,50 @@ def test_a_batch_says_what_its_sentences_say_alone_in_their_order(
 
 
 @given(data=st.data())
+def test_evidence_counts_pairs_and_words_that_training_does_not_have(
+    ambiguous: Parser, data: st.DataObject
+) -> None:
+    source = data.draw(st.sampled_from(["walk and jump twice", "walk twice"]))
+    words, numbers = source.split(), ambiguous.grammar.numbers
+    derivations = all_derivations(ambiguous.grammar, tuple(words))
+    seen = RulePairs.of(data.draw(st.lists(st.sampled_from(derivations))), numbers)
+    vocabulary = data.draw(st.sets(st.sampled_from(words)))
+    calibrator = Calibrator(PRIORS[False], seen, vocabulary=tuple(sorted(vocabulary)))
+    knowing = Parser(replace(ambiguous.model, calibrator=calibrator))
+    answer = knowing.parse(source, readings=9)
+    unknown = [word for word in words if word not in vocabulary]
+    assert list(answer.unknown_words) == unknown
+    assert answer.reading is not None
+    for reading in (answer.reading, *answer.readings):
+        pairs = {*rule_pairs(reading.derivation, numbers)}
+        assert reading.evidence is not None
+        assert reading.evidence.unseen == sum(not seen.count(pair) for pair in pairs)
+        assert reading.evidence.unknown == len(unknown)
+        assert reading.evidence.probability == reading.probability
+    assert answer.reading.evidence is not None
+    expected = calibrator.weights.confidence(answer.reading.evidence)
+    assert answer.confidence == pytest.approx(expected)
+
+
+def test_below_the_threshold_of_its_calibrator_a_parser_abstains(
+    ambiguous: Parser,
+) -> None:
+    calibrator = Calibrator(PRIORS[False], RulePairs(()), threshold=0.9)
+    strict = Parser(replace(ambiguous.model, calibrator=calibrator))
+    answer = strict.parse("walk twice", readings=2)
+    assert (answer.target, answer.confidence, answer.reading) == (None, None, None)
+    assert answer.reason.startswith("not sure enough: ")
+    assert len(answer.readings) == 2
+    lenient = strict.with_options(DecodeOptions(least_confidence=0.0))
+    assert next(lenient.answers(["walk twice"])).confidence is not None
+    stricter = replace(calibrator, threshold=0.0)
+    chosen = Parser(replace(ambiguous.model, calibrator=stricter)).with_options(
+        DecodeOptions(least_confidence=0.99)
+    )
+    assert not next(chosen.answers(["walk twice"]))
+
+
+@given(data=st.data())
 def test_a_model_that_knows_the_pairs_of_training_prefers_the_reading_with_the_fewest_others(
     ambiguous: Parser, data: st.DataObject
 ) -> None:
@@ -340,9 +384,7 @@ def test_a_model_that_knows_the_pairs_of_training_prefers_the_reading_with_the_f
         chances, key=lambda target: (news[target], -chances[target], target)
     )
     knowing = Parser(
-        replace(
-            ambiguous.model, calibrator=Calibrator(Weights(), seen, trials=0, right=0)
-        )
+        replace(ambiguous.model, calibrator=Calibrator(PRIORS[False], seen))
     )
     answer = knowing.parse(source, readings=len(chances))
     assert [reading.tokens for reading in answer.readings] == expected

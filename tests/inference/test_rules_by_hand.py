@@ -17,7 +17,7 @@ from nqg.grammar.grammar import Grammar, Rule
 from nqg.inference.parser import Parser
 from nqg.inference.rules_by_hand import read_rules, tokenized_rule, with_rules
 from nqg.model.checkpoint import load_model, save_rules
-from nqg.model.confidence import Calibrator, Evidence, RulePair, RulePairs, Weights
+from nqg.model.confidence import PRIORS, Calibrator, RulePairs
 from nqg.model.scorer import MANUAL_RULE_BONUS, Scorer, untrained_bonuses
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from nqg.pipeline.parser import fit_parser
@@ -332,29 +332,16 @@ def test_a_rule_of_a_file_that_does_not_fit_is_named_with_its_line(
         with_rules(parser.model, rules, rules)
 
 
-def test_confidence_counts_a_rule_by_hand_as_unseen_and_not_as_surprising() -> None:
-    known = RulePairs(((-1, 0, 0, 9), (0, 0, 1, 9)))
-    seen, by_hand = RulePair(-1, 0, 0), RulePair(0, 0, 2)
-    assert Evidence.of(0.9, [seen, by_hand], known, trained=2) == Evidence(
-        0.9, support=0, unseen=1
-    )
-    assert Evidence.of(0.9, [seen, by_hand], known).foreign
-    calibrator = Calibrator(Weights(known=2.0, support=1.0, unseen=-0.5), known, 10, 9)
-    sure, less, least = (
-        calibrator.confidence(0.9, pairs, 2)
-        for pairs in ([seen], [seen, by_hand], [seen, by_hand, RulePair(2, 0, 2)])
-    )
-    assert sure > less > least
-
-
-def test_the_parser_asks_the_calibrator_so(parser: Parser) -> None:
+def test_pairs_of_rules_by_hand_do_not_lower_the_confidence(parser: Parser) -> None:
     calibrator = Calibrator(
-        Weights(known=3.0, foreign=-3.0), RulePairs(((-1, 0, 0, 5),)), 1, 1
+        PRIORS[False], RulePairs(((-1, 0, 0, 5),)), vocabulary=("good", "night")
     )
     more = Parser(replace(parser.model, calibrator=calibrator)).with_rules([NIGHT])
-    confidence = more.parse("good night").confidence
-    assert confidence is not None
-    assert confidence > 0.9
+    answer = more.parse("good night")
+    assert answer.reading and answer.reading.evidence
+    evidence = answer.reading.evidence
+    assert (evidence.unseen, evidence.unknown) == (0, 0)
+    assert answer.confidence == calibrator.weights.confidence(evidence)
 
 
 def test_the_index_names_the_file_of_rules(parser: Parser, folder: Path) -> None:

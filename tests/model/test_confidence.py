@@ -129,16 +129,16 @@ def test_pairs_of_rules_by_hand_are_not_unseen_since_training_could_have_none() 
 def test_weights_are_those_that_plain_gradient_descent_finds(
     has_seq2seq: bool, sentences: list[HeldOutSentence]
 ) -> None:
-    in_scope = [each for each in sentences if each.is_in_scope]
-    others = [each for each in sentences if not each.is_in_scope]
+    in_scope = sum(each.is_in_scope for each in sentences)
     rows = []
-    for sentence in in_scope:
-        for trial in sentence.candidates:
-            rows.append((trial.evidence.features(), trial.is_right, 1.0))
-    for sentence in others:
-        for trial in sentence.candidates:
-            count = OUT_OF_SCOPE_SHARE * len(in_scope) / len(others)
-            rows.append((trial.evidence.features(), False, count))
+    for sentence in sentences:
+        count = 1.0
+        if not sentence.is_in_scope:
+            count = OUT_OF_SCOPE_SHARE * in_scope / (len(sentences) - in_scope)
+        rows += [
+            (trial.evidence.features(), trial.is_right, count)
+            for trial in sentence.candidates
+        ]
     prior = astuple(PRIORS[has_seq2seq])
     expected = logistic_by_descent(rows, prior, PRIOR_PRECISION)
     fitted = Weights.fit(sentences, has_seq2seq=has_seq2seq)

@@ -88,7 +88,7 @@ def test_a_fallback_is_saved_as_often_as_its_parser(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     both = (*TRAIN, "--set", "confidence.folds=2")
-    fallback = ("--seq2seq", "cgps", "--set", "fine_tuning.steps=3", "--gate")
+    fallback = ("--seq2seq", "cgps", "--set", "fine_tuning.steps=3")
     intervals: list[int] = []
     steps = FineTuning.steps
 

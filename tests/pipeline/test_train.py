@@ -276,10 +276,6 @@ def test_without_a_model_a_sequence_to_sequence_model_is_all_that_is_trained(
     ("settings", "complaint"),
     [
         (
-            TrainSettings(confidence=ConfidenceSettings(gate=True)),
-            "a gate needs a fallback; name one as 'seq2seq'",
-        ),
-        (
             TrainSettings(augmentation=AugmentationSettings()),
             "samples teach a fallback; name one as 'seq2seq'",
         ),

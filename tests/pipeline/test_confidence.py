@@ -1,0 +1,173 @@
+"""The confidence stage: what readers of folds make of the sentences that they have not seen."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import nqg
+from nqg import ConfidenceSettings, Example, Grammar, TrainSettings
+from nqg.errors import SettingsError
+from nqg.inference.hybrid import Hybrid
+from nqg.inference.parser import Parser
+from nqg.model.confidence import PRIORS
+from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
+from nqg.pipeline import confidence as stage
+from nqg.pipeline.confidence import held_out_sentences, trials
+from nqg.pipeline.events import Event, Notice, TrainReport
+from nqg.pipeline.parser import fit_parser
+from nqg.pipeline.run import Run
+from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings, SmallT5Settings
+
+NAMES = ("lamp", "radio", "heater", "fan", "oven")
+EXAMPLES = [
+    Example(f"turn {state} the {name}", f"turn_{state} ( {name} )")
+    for state in ("on", "off")
+    for name in NAMES
+]
+GRAMMAR = Grammar.parse(
+    "turn on the NT_1 ### turn_on ( NT_1 )\nturn off the NT_1 ### turn_off ( NT_1 )\n"
+    + "\n".join(f"{name} ### {name}" for name in NAMES)
+)
+SMALL = ModelSettings(
+    dimension=16, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2)
+)
+SETTINGS = TrainSettings(model=SMALL, training=TrainingSettings(steps=2, batch_size=4))
+
+
+@pytest.fixture(scope="module")
+def parser() -> Parser:
+    return fit_parser(
+        GRAMMAR, EXAMPLES, model=SMALL, training=SETTINGS.training, device="cpu"
+    )
+
+
+def run_in(folder: Path | None, events: list[Event]) -> Run:
+    return Run(folder=folder, device="cpu", listener=events.append)
+
+
+def test_trials_say_which_candidates_are_right_and_none_is_out_of_scope(
+    parser: Parser,
+) -> None:
+    wrong = Example("turn on the oven", "explode ( oven )")
+    found = trials(parser, EXAMPLES[:8], [EXAMPLES[0], wrong], random.Random(0))
+    in_scope = [each for each in found if each.is_in_scope]
+    verdicts = [trial.is_right for each in in_scope for trial in each.candidates]
+    assert sorted(verdicts) == [False, True]
+    # `explode` is in no program of training.
+    assert sorted(each.is_new_template for each in in_scope) == [False, True]
+    for sentence in found:
+        if not sentence.is_in_scope:
+            assert not any(trial.is_right for trial in sentence.candidates)
+
+
+def test_what_only_the_held_out_examples_have_counts_as_unseen(parser: Parser) -> None:
+    train = [each for each in EXAMPLES if "oven" not in each.source]
+    (found, *_) = trials(parser, train, EXAMPLES[4:5], random.Random(0))
+    (trial,) = found.candidates
+    assert (trial.evidence.unseen, trial.evidence.unknown) == (1, 1)
+    (known, *_) = trials(parser, EXAMPLES, EXAMPLES[4:5], random.Random(0))
+    (trial,) = known.candidates
+    assert (trial.evidence.unseen, trial.evidence.unknown) == (0, 0)
+
+
+def test_a_held_out_sentence_is_not_taken_for_one_out_of_scope(
+    parser: Parser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        stage, "made_out_of_scope", lambda *_: [EXAMPLES[9].source, "oven the on"]
+    )
+    found = trials(parser, EXAMPLES[:8], EXAMPLES[8:], random.Random(0))
+    assert [each.is_in_scope for each in found] == [True, True, False]
+
+
+def test_each_fold_is_held_out_from_its_readers_and_finished_ones_are_kept(
+    parser: Parser, tmp_path: Path
+) -> None:
+    learned: list[Sequence[Example]] = []
+
+    def train_readers(examples: Sequence[Example], run: Run) -> Parser:
+        learned.append(examples)
+        return parser
+
+    settings = replace(SETTINGS, confidence=ConfidenceSettings(folds=2))
+    (tmp_path / "run").mkdir()
+    run = run_in(tmp_path / "run", [])
+    first = held_out_sentences(EXAMPLES, settings, train_readers, run, "data")
+    assert [len(examples) for examples in learned] == [8, 8]
+    assert {*learned[0]} != {*learned[1]}
+    assert sum(each.is_in_scope for each in first) == 4
+    again = held_out_sentences(EXAMPLES, settings, train_readers, run, "data")
+    assert again == first
+    assert len(learned) == 2  # nothing was trained again
+    held_out_sentences(EXAMPLES, settings, train_readers, run, "other data")
+    assert len(learned) == 4
+
+
+def test_a_single_example_teaches_no_confidence(parser: Parser) -> None:
+    events: list[Event] = []
+    found = held_out_sentences(
+        EXAMPLES[:1], SETTINGS, lambda *_: parser, run_in(None, events), "data"
+    )
+    assert found == []
+    assert [event.text for event in events if isinstance(event, Notice)] == [
+        "no confidence can be learned: 1 example cannot fill two folds"
+    ]
+
+
+TINY_T5 = Seq2seqSettings(
+    longest_target=8, embedded=SmallT5Settings(width=16, layers=1, heads=2)
+)
+
+
+@pytest.mark.parametrize("has_seq2seq", [False, True], ids=["grammar", "both"])
+def test_training_ends_with_a_confidence_that_was_fitted_to_its_readers(
+    has_seq2seq: bool, tmp_path: Path
+) -> None:
+    settings = replace(SETTINGS, confidence=ConfidenceSettings(folds=1))
+    if has_seq2seq:
+        fine_tuning = FineTuningSettings(steps=2, batch_size=4)
+        settings = replace(settings, seq2seq=TINY_T5, fine_tuning=fine_tuning)
+    reports: list[Event] = []
+    system = nqg.train(
+        EXAMPLES, settings=settings, device="cpu", listener=reports.append
+    )
+    report = reports[-1]
+    assert isinstance(report, TrainReport)
+    calibrator = report.calibrator
+    assert calibrator is not None
+    assert calibrator.has_seq2seq == has_seq2seq == isinstance(system, Hybrid)
+    assert calibrator.least_precision == 0.95
+    assert calibrator.expected.sentences == 2  # a fifth
+    assert calibrator.weights != PRIORS[has_seq2seq]
+    system.save(tmp_path / "model")
+    loaded = nqg.load(tmp_path / "model", "cpu")
+    again = loaded.parser if isinstance(loaded, Hybrid) else loaded
+    assert isinstance(again, Parser)
+    assert again.model.calibrator == calibrator
+
+
+def test_without_folds_there_is_no_confidence() -> None:
+    settings = replace(SETTINGS, confidence=ConfidenceSettings(folds=0))
+    parser = nqg.train(EXAMPLES, settings=settings, device="cpu")
+    assert isinstance(parser, Parser)
+    assert parser.model.calibrator is None
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"folds": -1}, "folds"),
+        ({"folds": 6}, "folds is 6; expected 0 to 5"),
+        ({"least_precision": 1.5}, "least_precision is 1.5; expected 0 to 1"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(
+    values: dict[str, float], reason: str
+) -> None:
+    with pytest.raises(SettingsError, match=reason):
+        ConfidenceSettings(**values)  # type: ignore[arg-type]
