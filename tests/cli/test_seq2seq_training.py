@@ -106,7 +106,8 @@ def test_the_grammar_teaches_the_second_reader() -> None:
     result = nqg(*BRIEF, *FALLBACK, "--settings", "nqg.toml", "--augment", "30")
     assert result.exit_code == 0, result.output
     assert (
-        "the second reader also learns from 30 pairs that the grammar knows" in result.stderr
+        "the second reader also learns from 30 pairs that the grammar knows"
+        in result.stderr
     )
     assert has_fallback("model")
 

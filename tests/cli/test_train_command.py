@@ -135,7 +135,13 @@ def test_a_killed_cross_validation_goes_on_with_the_fold_that_was_under_way(
 
 def test_examples_too_much_alike_are_trained_on_without_confidence() -> None:
     Path("train.tsv").write_text("jump\tI_JUMP\njump now\tI_JUMP\n")
-    words = ("--steps", "2", "--device", "cpu", *changed("confidence.hold_out=template"))
+    words = (
+        "--steps",
+        "2",
+        "--device",
+        "cpu",
+        *changed("confidence.hold_out=template"),
+    )
     result = nqg("train.tsv", "-o", "mine", *words)
     assert result.exit_code == 0
     assert (

@@ -462,9 +462,7 @@ def answer_picture(answer: Answer) -> Markup:
         reason = f": {answer.reason}."
         drawn = [element("p", "No answer to ", sentence, reason, class_="abstention")]
     elif reading is None:
-        drawn = [
-            element("p", element("code", answer.target), f" {answer.credit}")
-        ]
+        drawn = [element("p", element("code", answer.target), f" {answer.credit}")]
     else:
         figures = f"probability within the grammar {reading.probability:.4g}"
         if answer.confidence is not None:
