@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,9 +11,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from nqg import Answer, Example, Grammar, Parser, Seq2seq, System, exact_match
-from nqg.evaluation.calibration import trials
 from nqg.inference.hybrid import Hybrid
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
+from nqg.pipeline.confidence import trials
 from nqg.pipeline.parser import fit_parser
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings, SmallT5Settings
 from nqg.training.parser_training import DevSet
@@ -90,9 +91,10 @@ def test_fine_tuning_counts_it_for_the_dev_score_and_so_for_stopping_early(
     assert seq2seq.exact_match(GOLD) == 1.0
 
 
-def test_the_calibration_of_the_gate_counts_it(parser: Parser) -> None:
-    (trial,) = trials(parser, Dictionary(), GOLD)
-    assert (trial.grammar_is_right, trial.fallback_is_right) == (True, True)
+def test_the_calibration_of_confidence_counts_it(parser: Parser) -> None:
+    tried = trials(parser, LEARNED, GOLD, random.Random(0))
+    (sentence,) = (each for each in tried if each.is_in_scope)
+    assert [trial.is_right for trial in sentence.candidates] == [True]
 
 
 def test_a_parser_a_hybrid_and_an_object_of_ones_own_are_systems(

@@ -34,7 +34,7 @@ def test_a_whole_folder_says_what_it_promises_and_its_digest(model: Path) -> Non
             folder_digest(model).upper(),
         ).stdout
     )
-    assert (found["rules"], found["fallback"], found["digest"]) == (
+    assert (found["rules"], found["second reader"], found["digest"]) == (
         3,
         False,
         folder_digest(model),

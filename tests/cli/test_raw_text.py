@@ -165,7 +165,7 @@ def test_the_page_and_the_api_take_raw_sentences(folder: Path) -> None:
 
 
 class Echo:
-    """A fallback that says what it was asked."""
+    """A second reader that says what it was asked."""
 
     def answers(self, sentences: Iterable[str]) -> list[Answer]:
         return [
@@ -174,7 +174,7 @@ class Echo:
         ]
 
 
-def test_a_fallback_is_asked_in_tokens_and_answers_in_raw_programs(
+def test_a_second_reader_is_asked_in_raw_sentences_and_answers_in_raw_programs(
     folder: Path,
 ) -> None:
     parser = Parser.load(folder / "model", "cpu")
@@ -183,7 +183,7 @@ def test_a_fallback_is_asked_in_tokens_and_answers_in_raw_programs(
     )
     assert (answer.source, answer.target) == (
         "Öffne bitte das Tor!",
-        'said("öffne das tor")',
+        'said("Öffne bitte das Tor!")',
     )
 
 

@@ -109,7 +109,7 @@ def test_the_help_has_panels_and_fits_100_columns(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     shown = nqg("--help").stdout
-    for panel in ("Files", "Model", "Fallback"):
+    for panel in ("Files", "Model", "Second reader, beside the grammar"):
         assert f"\n╭─ {panel}" in shown
     assert max(map(len, shown.splitlines())) <= 100
     assert "…" not in shown.replace("Usage", "")

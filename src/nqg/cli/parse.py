@@ -101,9 +101,9 @@ def parse(options: ParseOptions) -> None:
     lacks. For a file, prints a line for each sentence, separated by tabs:
     sentence, program, confidence (of a model without, the probability within the
     grammar); if the model abstains, the program is empty and the reason comes
-    last. A model with two readers also says who answered, and what the other one
-    reads. A word that no rule knows and that resembles a known one is read as that
-    one, which is said, too.
+    last. A model with two readers also says who answered, and what the other
+    one reads. A word that no rule knows and that resembles a known one is read
+    as that one, which is said, too.
     Without a sentence there is a prompt, which Ctrl-D ends.
     """
     # Refuse what does not go together.

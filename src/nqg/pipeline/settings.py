@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from nqg.model.checkpoint import SavedModel
 
 AUTOMATIC, INFERRED, NONE = "auto", "inferred", "none"
-# How a grammar teaches a fallback where only the number of samples is given.
+# How a grammar teaches a second reader where only the number of samples is given.
 TEACHING = AugmentationSettings(kept=0.5)
 SECOND_READER_TABLES = ("fine_tuning", "augmentation")
 
@@ -84,7 +84,7 @@ class TrainSettings:
     """Everything that decides what `nqg.train` makes of its data, a table for each stage.
 
     Without `model` there is no grammar: a sequence-to-sequence model is all that is trained.
-    Without `seq2seq` there is no fallback, without `augmentation` it learns from the examples
+    Without `seq2seq` there is no second reader, without `augmentation` it learns from the examples
     alone, and without `induction` trial searches choose the settings of the search for rules.
     `slots` are the declared ones, as a settings file has them; paths are relative to the `file`
     that the settings were read from.
@@ -104,7 +104,7 @@ class TrainSettings:
     file: Path | None = field(default=None, compare=False)
 
     def check(self) -> None:
-        """Refuse settings of a fallback where there is none."""
+        """Refuse settings of a second reader where there is none."""
         if self.seq2seq:
             return
         if self.augmentation:
@@ -119,7 +119,7 @@ class TrainSettings:
         """The settings in a TOML file; an unknown key or a value of another type is refused by
         name.
 
-        A table [seq2seq], even an empty one, asks for a fallback.
+        A table [seq2seq], even an empty one, asks for a second reader.
         """
         file = Path(path)
         return replace(
@@ -127,13 +127,13 @@ class TrainSettings:
         )
 
     def with_seq2seq(self, model: str) -> TrainSettings:
-        """The same settings with a fallback: weights from Hugging Face, a folder, or "embedded"."""
-        # Other settings of a fallback stay.
-        fallback = replace(self.seq2seq or Seq2seqSettings.of(model), model=model)
-        return replace(self, seq2seq=fallback)
+        """The same settings with a second reader: weights from Hugging Face, a folder, or "embedded"."""
+        # Its other settings stay.
+        seq2seq = replace(self.seq2seq or Seq2seqSettings.of(model), model=model)
+        return replace(self, seq2seq=seq2seq)
 
     def tables(self) -> Iterator[tuple[str, DataclassInstance]]:
-        """The settings of each stage under the name of their table; a fallback may have none."""
+        """The settings of each stage under the name of their table; a second reader may have none."""
         for table in fields(self):
             value = getattr(self, table.name)
             is_unused = self.seq2seq is None and table.name in SECOND_READER_TABLES
