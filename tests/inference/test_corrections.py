@@ -190,8 +190,10 @@ def test_a_typo_that_is_a_known_word_is_not_sure(parser: Parser) -> None:
     )
     sentences = ["turn on lamp", "turn on ramp"]
     usual, typo = suspicious.answers(sentences)
-    assert usual.reading and usual.reading.evidence
-    assert typo.reading and typo.reading.evidence
+    assert usual.reading
+    assert usual.reading.evidence
+    assert typo.reading
+    assert typo.reading.evidence
     assert (usual.reading.evidence.is_suspect, typo.reading.evidence.is_suspect) == (
         False,
         True,

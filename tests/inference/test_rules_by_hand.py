@@ -338,7 +338,8 @@ def test_pairs_of_rules_by_hand_do_not_lower_the_confidence(parser: Parser) -> N
     )
     more = Parser(replace(parser.model, calibrator=calibrator)).with_rules([NIGHT])
     answer = more.parse("good night")
-    assert answer.reading and answer.reading.evidence
+    assert answer.reading
+    assert answer.reading.evidence
     evidence = answer.reading.evidence
     assert (evidence.unseen, evidence.unknown) == (0, 0)
     assert answer.confidence == calibrator.weights.confidence(evidence)
