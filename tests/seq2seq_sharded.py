@@ -16,17 +16,19 @@ from torch import Tensor
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
 
+from nqg.paper.presets import FINE_TUNING
 from nqg.seq2seq.fine_tuning import FineTuning
 from nqg.seq2seq.settings import LoraSettings, Seq2seqSettings, SmallT5Settings
 from nqg.training.processes import Processes, gathered
-from seq2seq_examples import BRIEF, EXAMPLES
+from seq2seq_examples import EXAMPLES
 
 UNEVEN = Seq2seqSettings(
     longest_target=8, embedded=SmallT5Settings(width=15, layers=2, heads=3, dropout=0.0)
 )
-SHARDED = replace(BRIEF, shard=True)
+WHOLE = replace(FINE_TUNING, steps=6, batch_size=4, learning_rate=0.01)
+SHARDED = replace(WHOLE, shard=True)
 CASES = {
-    "not sharded": BRIEF,
+    "not sharded": WHOLE,
     "adafactor": SHARDED,
     "adafactor, relative": replace(SHARDED, scale_by_weights=True, weight_decay=0.1),
     "adamw, clipped": replace(SHARDED, optimizer="adamw", clip=0.1),

@@ -230,7 +230,7 @@ class FineTuningSettings:
         # and examples of similar lengths together.
         freeze, precision = self.freeze_embeddings, self.precision
         if freeze is None:
-            freeze = on_cpu and is_pretrained
+            freeze = on_cpu and is_pretrained and not self.shard
         accumulate = self.accumulate
         if freeze and on_cpu:
             accumulate = max(accumulate, batch_size // CPU_CHUNK)
