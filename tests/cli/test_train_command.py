@@ -525,7 +525,7 @@ def test_where_no_threshold_is_precise_enough_it_is_said() -> None:
     perfect = changed("confidence.least_precision=1")
     result = nqg("train.tsv", "-o", "mine", *words, *perfect)
     assert result.stdout.splitlines()[-1] == (
-        "no confidence makes 100% of the answers right; the parser answers from 50% on"
+        "no confidence makes 100 % of the answers right, so the model answers where it is at least 50 % sure"
     )
     calibrator = Parser.load("mine", "cpu").model.calibrator
     assert calibrator

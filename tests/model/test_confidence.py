@@ -428,7 +428,7 @@ def test_a_calibrator_says_what_to_expect() -> None:
     assert str(CALIBRATOR).split("\n") == [
         "sentences like these: 89 % answered, 88 % of them rightly (9 held-out sentences)",
         "programs of a new form: 33 % answered, 100 % of them rightly (3 held-out sentences)",
-        "no confidence makes 95% of the answers right; the parser answers from 80% on",
+        "no confidence makes 95 % of the answers right, so the model answers where it is at least 80 % sure",
     ]
     precise = replace(CALIBRATOR, is_imprecise=False, new_templates=Expectation())
     assert str(precise) == str(CALIBRATOR).split("\n")[0]

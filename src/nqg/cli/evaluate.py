@@ -230,9 +230,11 @@ def _system(
         system = loaded.with_options(decoding)
         if isinstance(system, Hybrid):
             system = replace(system, asks_both=True)
-    parser, is_joint = system, False
+    parser: System = system
+    is_joint = False
     if isinstance(system, Hybrid):
-        parser, is_joint = system.parser, system.calibrator is not None
+        parser = system.parser
+        is_joint = system.calibrator is not None
     return system, parser if isinstance(parser, Parser) else None, is_joint
 
 

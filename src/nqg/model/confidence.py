@@ -521,9 +521,10 @@ class Calibrator:
         if self.new_templates.sentences:
             lines.append(f"programs of a new form: {self.new_templates}")
         if self.is_imprecise:
+            wanted, least = self.least_precision, self.threshold
             lines.append(
-                f"no confidence makes {self.least_precision:.0%} of the answers right; "
-                f"the parser answers from {self.threshold:.0%} on"
+                f"no confidence makes {wanted:.0%} of the answers right, so the model answers where "
+                f"it is at least {least:.0%} sure".replace("%", " %")
             )
         return "\n".join(lines)
 

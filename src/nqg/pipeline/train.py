@@ -318,7 +318,7 @@ def _assembled(
     scores = None
     if inputs.dev:
         dev = inputs.dev.examples
-        answers = Parser(model).answers(example.source for example in dev)
+        answers = readers.system(model).answers(example.source for example in dev)
         targets = [example.target for example in dev]
         scores = score([answer.target for answer in answers], targets)
         shares = {name: getattr(scores, name) for name in scores.intervals()}
