@@ -34,7 +34,7 @@ from nqg.model.confidence import (
     Expectation,
     HeldOutSentence,
     RulePairs,
-    Trial,
+    ProgramTrial,
     Weights,
 )
 from nqg.model.settings import TrainingSettings
@@ -222,7 +222,7 @@ def test_rules_that_the_other_examples_do_not_need_could_not_have_been_learned()
 
 
 def sentence(probability: float, *, is_right: bool) -> HeldOutSentence:
-    return HeldOutSentence((Trial(Evidence(probability), is_right),))
+    return HeldOutSentence((ProgramTrial(Evidence(probability), is_right),))
 
 
 NONE_FITTED = Calibrator(PRIORS[False], RulePairs(()))
@@ -261,7 +261,7 @@ def test_where_both_abstain_nothing_is_answered_whatever_the_threshold() -> None
 
 
 def test_the_outcome_of_a_sentence_is_its_surest_candidate() -> None:
-    right, wrong = Trial(Evidence(0.9), True), Trial(Evidence(0.2), False)
+    right, wrong = ProgramTrial(Evidence(0.9), True), ProgramTrial(Evidence(0.2), False)
     tried = HeldOutSentence((wrong, right, wrong), is_new_template=True)
     out_of_scope = HeldOutSentence((wrong,), is_in_scope=False)
     (outcome,) = outcomes([tried, out_of_scope], has_seq2seq=False)
@@ -303,6 +303,6 @@ def test_a_few_lucky_answers_are_not_enough() -> None:
 
 
 def test_programs_of_a_new_template_have_figures_of_their_own() -> None:
-    new = HeldOutSentence((Trial(Evidence(0.9999), True),), is_new_template=True)
+    new = HeldOutSentence((ProgramTrial(Evidence(0.9999), True),), is_new_template=True)
     found = fitted(NONE_FITTED, [*MIXED, new, new], 0.9)
     assert found.new_templates == Expectation(2, 2, 2)

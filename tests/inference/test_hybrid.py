@@ -20,7 +20,7 @@ from nqg.grammar.derivation import Derivation
 from nqg.grammar.grammar import Grammar
 from nqg.inference import parser as parser_module
 from nqg.inference.decoding import DecodeOptions
-from nqg.inference.hybrid import CANDIDATES, Hybrid, TokenSystem, has_fallback
+from nqg.inference.hybrid import CANDIDATES_A_READER, Hybrid, TokenSystem, has_fallback
 from nqg.inference.parser import Parser
 from nqg.model.confidence import PRIORS, Calibrator, Evidence, RulePairs
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
@@ -406,10 +406,10 @@ def test_candidates_are_the_programs_of_both_with_what_each_makes_of_them(
 
 
 def test_no_reader_proposes_more_than_a_few_candidates(steps_parser: Parser) -> None:
-    programs = {f"P{number}": 0.1 / (number + 1) for number in range(2 * CANDIDATES)}
+    programs = {f"P{number}": 0.1 / (number + 1) for number in range(2 * CANDIDATES_A_READER)}
     hybrid = Hybrid(steps_parser, FakeReader({"swim": programs}))
     ((_, candidates),) = hybrid.candidates(["swim"])
-    assert [each.target for each in candidates] == list(programs)[:CANDIDATES]
+    assert [each.target for each in candidates] == list(programs)[:CANDIDATES_A_READER]
     assert all(not each.evidence.has_derivation for each in candidates)
     assert all(each.evidence.unknown == 1 for each in candidates)
 

@@ -29,7 +29,7 @@ from nqg.model.confidence import (
     KnownContexts,
     RulePair,
     RulePairs,
-    Trial,
+    ProgramTrial,
     ValueContext,
     Weights,
     WordPairs,
@@ -70,9 +70,9 @@ def evidences() -> st.SearchStrategy[Evidence]:
 
 
 def held_out_sentences() -> st.SearchStrategy[list[HeldOutSentence]]:
-    trials = st.lists(st.builds(Trial, evidences(), st.booleans()), max_size=3)
+    trials = st.lists(st.builds(ProgramTrial, evidences(), st.booleans()), max_size=3)
     in_scope = st.builds(HeldOutSentence, trials.map(tuple))
-    wrong = st.lists(st.builds(Trial, evidences(), st.just(False)), max_size=2)
+    wrong = st.lists(st.builds(ProgramTrial, evidences(), st.just(False)), max_size=2)
     out_of_scope = st.builds(
         HeldOutSentence, wrong.map(tuple), is_in_scope=st.just(False)
     )
@@ -82,7 +82,7 @@ def held_out_sentences() -> st.SearchStrategy[list[HeldOutSentence]]:
 def many(evidence: Evidence, *, right: int, wrong: int) -> list[HeldOutSentence]:
     """Held-out sentences, each with one candidate of this evidence."""
     verdicts = [True] * right + [False] * wrong
-    return [HeldOutSentence((Trial(evidence, verdict),)) for verdict in verdicts]
+    return [HeldOutSentence((ProgramTrial(evidence, verdict),)) for verdict in verdicts]
 
 
 def test_the_pairs_of_a_derivation_begin_with_its_root() -> None:
@@ -237,7 +237,7 @@ def test_a_sign_that_no_trial_has_keeps_its_weight() -> None:
 def test_however_many_sentences_out_of_scope_there_are_they_count_alike() -> None:
     right = many(Evidence(1.0), right=40, wrong=0)
     wrong = HeldOutSentence(
-        (Trial(Evidence(0.9, unknown=1), False),), is_in_scope=False
+        (ProgramTrial(Evidence(0.9, unknown=1), False),), is_in_scope=False
     )
     few, more = (
         Weights.fit([*right, *[wrong] * count], has_seq2seq=False) for count in (2, 90)

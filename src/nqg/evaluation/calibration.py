@@ -47,7 +47,7 @@ from nqg.splits.compounds import likely_language
 from nqg.splits.partition import split as divide
 
 # Of the examples. Not measured.
-FOLDS = 5
+CALIBRATION_FOLDS = 5
 # Folds of held-out sentences: the confidence in those of one is fitted to the others. Not measured.
 TRIAL_FOLDS = 5
 # Where no threshold reaches the precision that is wanted, answers are given that are right rather
@@ -74,7 +74,7 @@ def held_out(
 def folds(
     examples: Sequence[Example],
     kind: HeldOut,
-    count: int = FOLDS,
+    count: int = CALIBRATION_FOLDS,
     *,
     seed: int = 0,
 ) -> list[Split]:

@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, cast
 
 from nqg.answers import (
     BOTH,
@@ -37,6 +37,7 @@ from nqg.model.confidence import Calibrator, Evidence
 from nqg.model_folder import SEQ2SEQ_KIND, is_of_kind, pretrained, push_to_hub
 from nqg.preprocessing.preprocessor import FILE as TEXT
 from nqg.preprocessing.preprocessor import Preprocessor
+from nqg.seq2seq.reader import Seq2seqReader
 
 if TYPE_CHECKING:
     from nqg.seq2seq.seq2seq import Seq2seq
@@ -44,22 +45,11 @@ if TYPE_CHECKING:
 FALLBACK = "seq2seq"  # the subfolder of a model folder
 # Candidates of each reader. On folds of ten datasets the right program is among these in 86 % of
 # the sentences, and is the first of either reader in 79 %; other numbers were not measured.
-CANDIDATES = 5
-
-
-@runtime_checkable
-class CandidateSystem(System, Protocol):
-    """A system that proposes several programs for a sentence, and scores those of others."""
-
-    def candidates(self, sentences: Sequence[str], count: int) -> list[list[Answer]]:
-        """Up to `count` programs of each sentence with their probabilities, the likeliest first."""
-
-    def log_probabilities(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """The logarithm of the probability of each program, given its sentence."""
+CANDIDATES_A_READER = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class CandidateProgram:
     """A program that a reader proposes, with what each of them makes of it."""
 
     target: str
@@ -133,9 +123,7 @@ class Hybrid:
 
         A file of predictions in the second reader's place proposes no candidates.
         """
-        if isinstance(self.parser, Parser) and isinstance(
-            self.fallback, CandidateSystem
-        ):
+        if isinstance(self.parser, Parser) and isinstance(self.fallback, Seq2seqReader):
             calibrator = self.parser.model.calibrator
             if calibrator and calibrator.has_seq2seq:
                 return calibrator
@@ -151,20 +139,20 @@ class Hybrid:
 
     def candidates(
         self, sentences: Sequence[str]
-    ) -> Iterator[tuple[Answer, list[Candidate]]]:
+    ) -> Iterator[tuple[Answer, list[CandidateProgram]]]:
         """For each sentence the answer of the grammar, which has its best reading, and the
         candidates of both.
         """
         parser = cast(Parser, self.parser)
-        reader = cast(CandidateSystem, self.fallback)
+        reader = cast(Seq2seqReader, self.fallback)
         # The grammar's readings; a candidate is withheld by its own confidence only.
         options = replace(
             parser.options,
-            readings=max(parser.options.readings, CANDIDATES),
+            readings=max(parser.options.readings, CANDIDATES_A_READER),
             least_confidence=0.0,
         )
         answers = list(parser.with_options(options).single_answers(sentences))
-        proposals = reader.candidates(sentences, CANDIDATES)
+        proposals = reader.candidates(sentences, CANDIDATES_A_READER)
         # Programs of the grammar that the other reader did not propose are scored by it.
         tables: list[dict[str, float]] = []
         missing: list[tuple[int, str]] = []
@@ -189,7 +177,7 @@ class Hybrid:
     def _chosen(
         self,
         grammar: Answer,
-        candidates: Sequence[Candidate],
+        candidates: Sequence[CandidateProgram],
         calibrator: Calibrator,
         parser: Parser,
     ) -> Answer:
@@ -386,7 +374,7 @@ class TokenSystem:
     def candidates(self, sentences: Sequence[str], count: int) -> list[list[Answer]]:
         """Up to `count` programs of each sentence, the likeliest first."""
         read = [" ".join(sentence.split()) for sentence in sentences]
-        system = cast(CandidateSystem, self.system)
+        system = cast(Seq2seqReader, self.system)
         raw = []
         for sentence, answers in zip(sentences, system.candidates(read, count)):
             raw.append([self._raw(sentence, answer) for answer in answers])
@@ -398,7 +386,7 @@ class TokenSystem:
         for sentence, program in pairs:
             tokens = self.text.programs.normalized(program)
             tokenized.append((" ".join(sentence.split()), " ".join(tokens)))
-        return cast(CandidateSystem, self.system).log_probabilities(tokenized)
+        return cast(Seq2seqReader, self.system).log_probabilities(tokenized)
 
     def _raw(self, sentence: str, answer: Answer) -> Answer:
         target = answer.target
@@ -420,7 +408,7 @@ def legal_readings(answer: Answer) -> dict[str, Reading]:
 
 def joined_candidates(
     grammar: Answer, log_probabilities: Mapping[str, float]
-) -> list[Candidate]:
+) -> list[CandidateProgram]:
     """The candidates of both readers, given what the other one makes of each program."""
     readings = legal_readings(grammar)
     candidates = []
@@ -430,7 +418,7 @@ def joined_candidates(
         if reading and reading.evidence:
             evidence = replace(reading.evidence, corrected=len(grammar.corrections))
         evidence = replace(evidence, log_probability=log_probability)
-        candidates.append(Candidate(target, reading, evidence))
+        candidates.append(CandidateProgram(target, reading, evidence))
     return candidates
 
 

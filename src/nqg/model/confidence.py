@@ -173,7 +173,7 @@ def _share(count: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class ProgramTrial:
     """A program for a held-out sentence, and whether it is right."""
 
     evidence: Evidence
@@ -188,7 +188,7 @@ class HeldOutSentence:
     is unlike all that the readers have learned from, values aside.
     """
 
-    candidates: tuple[Trial, ...]
+    candidates: tuple[ProgramTrial, ...]
     is_in_scope: bool = True
     is_new_template: bool = False
 

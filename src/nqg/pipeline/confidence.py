@@ -17,7 +17,7 @@ from nqg.errors import SettingsError
 from nqg.evaluation.calibration import folds, knowledge, made_out_of_scope
 from nqg.inference.hybrid import Hybrid
 from nqg.inference.parser import Parser
-from nqg.model.confidence import Evidence, HeldOutSentence, Trial
+from nqg.model.confidence import Evidence, HeldOutSentence, ProgramTrial
 from nqg.pipeline.run import Run
 from nqg.pipeline.settings import TrainSettings
 from nqg.run_config import sha256
@@ -30,7 +30,7 @@ MOST_HELD_OUT = 2_000
 # For each held-out sentence, so many that are out of scope. Not measured.
 OUT_OF_SCOPE = 0.5
 
-QUOTED = re.compile(r"""(["']).*?\1""")
+QUOTED_TEXT = re.compile(r"""(["']).*?\1""")
 
 # Trains the readers of some examples; the run says which fold is left out.
 TrainReaders = Callable[[Sequence[Example], Run], Parser | Hybrid]
@@ -116,11 +116,11 @@ def trials(
     for example, trial_candidates in zip(asked, found):
         tried = []
         for program, evidence in trial_candidates:
-            tried.append(Trial(evidence, exact_match(program, example.target)))
+            tried.append(ProgramTrial(evidence, exact_match(program, example.target)))
         is_new = template(without_values(example.target)) not in known_templates
         sentences.append(HeldOutSentence(tuple(tried), is_new_template=is_new))
     for trial_candidates in found[len(asked) :]:
-        wrong = tuple(Trial(evidence, False) for _, evidence in trial_candidates)
+        wrong = tuple(ProgramTrial(evidence, False) for _, evidence in trial_candidates)
         sentences.append(HeldOutSentence(wrong, is_in_scope=False))
     return sentences
 
@@ -131,7 +131,7 @@ def without_values(program: str) -> str:
     >>> without_values('play(song="Hey Jude")') == without_values('play(song="Africa")')
     True
     """
-    return QUOTED.sub(r"\1\1", program)
+    return QUOTED_TEXT.sub(r"\1\1", program)
 
 
 def candidates(

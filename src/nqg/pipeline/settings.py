@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nqg.errors import SettingsError, check_at_least
-from nqg.evaluation.calibration import FOLDS, HeldOut
+from nqg.evaluation.calibration import CALIBRATION_FOLDS, HeldOut
 from nqg.induction.settings import InductionSettings
 from nqg.model.settings import ModelSettings, TrainingSettings
 from nqg.preprocessing.preprocessor import TextSettings
@@ -58,8 +58,10 @@ class ConfidenceSettings:
 
     def __post_init__(self) -> None:
         check_at_least(0, self, "folds")
-        if self.folds is not None and self.folds > FOLDS:
-            raise SettingsError(f"folds is {self.folds}; expected 0 to {FOLDS}")
+        if self.folds is not None and self.folds > CALIBRATION_FOLDS:
+            raise SettingsError(
+                f"folds is {self.folds}; expected 0 to {CALIBRATION_FOLDS}"
+            )
         if not 0 <= self.least_precision <= 1:
             raise SettingsError(
                 f"least_precision is {self.least_precision}; expected 0 to 1"

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 
-SEPARATOR = "\n"
+PROMPT_END = "\n"
 
 
 def is_decoder_only(model: Any) -> bool:
@@ -26,7 +26,7 @@ def prepare_decoder_only(model: Any, tokenizer: Any) -> None:
     """Choose the subwords that separate, end and pad the texts of a decoder-only model."""
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
-    separator = tokenizer(SEPARATOR, add_special_tokens=False)["input_ids"]
+    separator = tokenizer(PROMPT_END, add_special_tokens=False)["input_ids"]
     start = tokenizer.eos_token_id
     if separator and separator[-1] != tokenizer.unk_token_id:
         start = separator[-1]

@@ -24,10 +24,10 @@ import numpy as np
 import torch
 from transformers import LogitsProcessor
 
-from nqg.answers import Answer
+from nqg.answers import SEQ2SEQ, Answer
 from nqg.errors import NqgError
 from nqg.grammar.arrays import Int64Array
-from nqg.seq2seq.seq2seq import SEQ2SEQ, Seq2seq
+from nqg.seq2seq.seq2seq import Seq2seq
 from nqg.seq2seq.settings import BASELINE_MODELS
 from nqg.seq2seq.target_codec import TargetCodec, decode, tokenize_targets
 from nqg.types.earley import Expected, Prefix

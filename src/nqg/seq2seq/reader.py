@@ -6,15 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from nqg.answers import Answer
 
 
+@runtime_checkable
 class Seq2seqReader(Protocol):
-    """A `Seq2seq`, a `LegalSeq2seq` or a `QuantizedSeq2seq`."""
+    """A `Seq2seq`, a `LegalSeq2seq` or a `QuantizedSeq2seq`, or one of them that reads raw sentences."""
 
-    def answers(self, sentences: Iterable[str]) -> list[Answer]:
+    def answers(self, sentences: Iterable[str]) -> Iterable[Answer]:
         """The target of each sentence, with its probability."""
         ...
 

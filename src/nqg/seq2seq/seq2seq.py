@@ -33,7 +33,7 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
-from nqg.answers import Answer, exact_match
+from nqg.answers import SEQ2SEQ, Answer, exact_match
 from nqg.data.example import Example
 from nqg.errors import DamagedModel, FormatError, MissingExtra, NqgError, Place
 from nqg.extensions import load_extension
@@ -75,8 +75,6 @@ SEQ2SEQ_VERSION = 1
 REQUIRED_SEQ2SEQ_FILES = ("config.json", "tokenizer_config.json")
 # How transformers calls causal language models.
 CAUSAL = re.compile("ForCausalLM|LMHeadModel")
-# The name of the system in its answers.
-SEQ2SEQ = "seq2seq"
 # Subwords of sources that are read at once, padding included, and logits that are held at once when
 # probabilities are computed. They bound the memory; not tuned.
 BATCH_SUBWORDS = 2**15

@@ -28,7 +28,7 @@ SequenceSetting = Literal["auto", "allow", "forbid"]
 MAX_CLAUSES = 7
 # Conditions of a query are written with commas, too, so that alone they show no sequence.
 COMMA = ","
-SHOWN_CHARACTERS = 80
+SHOWN_OF_PROGRAM = 80
 
 _NAME = r"\w[\w.:-]*(?:\s\.\s\w+)*"
 # What stands before the bracket of a call: perhaps a separator, and the name.
@@ -40,7 +40,7 @@ _SEPARATING = re.compile(r";|[,.!?]\s")
 
 
 @dataclass(frozen=True, slots=True)
-class Language:
+class ConnectiveWords:
     """Words that divide sentences, words after which nothing is divided, and words that
     tell the language.
     """
@@ -52,43 +52,43 @@ class Language:
 
 
 # Phrases are separated by "|".
-LANGUAGES = {
-    "en": Language(
+CONNECTIVE_WORDS = {
+    "en": ConnectiveWords(
         "and then|and also|and after that|and afterwards|and|then|also|after that|"
         "afterwards|as well as|plus",
         "not|don't|don’t|dont|do not|never|no|unless|if|when|whenever|while|until|till|"
         "before|after|except|without|only if",
         "the to is my of what turn set",
     ),
-    "de": Language(
+    "de": ConnectiveWords(
         "und dann|und danach|und auch|und anschließend|und außerdem|und|dann|danach|"
         "anschließend|außerdem|sowie",
         "nicht|nie|niemals|kein|keine|keinen|wenn|falls|sobald|solange|bevor|nachdem|bis|"
         "während|außer|ohne",
         "das der die den im ist ein mach",
     ),
-    "fr": Language(
+    "fr": ConnectiveWords(
         "et puis|et ensuite|et après ça|et aussi|et|puis|ensuite|après ça|ainsi que",
         "pas|ne|n'|n’|non|jamais|si|s'il|s’il|quand|lorsque|avant|après|jusqu'à|jusqu’à|"
         "sauf|sans|à moins",
         "le les du dans est des une la",
     ),
-    "es": Language(
+    "es": ConnectiveWords(
         "y luego|y después|y también|y|luego|y entonces|entonces|además",
         "no|nunca|si|cuando|antes|después de|hasta|mientras|excepto|salvo|sin|a menos",
         "el los las del una es en la",
     ),
-    "it": Language(
+    "it": ConnectiveWords(
         "e poi|e dopo|e anche|e|ed|poi|dopodiché|inoltre",
         "non|mai|se|quando|prima|dopo|finché|mentre|eccetto|tranne|senza|a meno",
         "il gli della nel di che è la",
     ),
-    "nl": Language(
+    "nl": ConnectiveWords(
         "en dan|en daarna|en ook|en|dan|daarna|vervolgens",
         "niet|nooit|geen|als|wanneer|zodra|voordat|nadat|voor|na|tot|tenzij|behalve|zonder",
         "de het een van zet op is doe",
     ),
-    "pt": Language(
+    "pt": ConnectiveWords(
         "e depois|e então|e também|e|depois|então|em seguida",
         "não|nunca|se|quando|antes|depois de|até|enquanto|exceto|sem|a menos",
         "o os da do em uma na no",
@@ -122,8 +122,8 @@ class SequenceFormat:
     language: str = "en"
 
     def __post_init__(self) -> None:
-        if self.language not in LANGUAGES:
-            expected = f"expected one of {', '.join(LANGUAGES)}"
+        if self.language not in CONNECTIVE_WORDS:
+            expected = f"expected one of {', '.join(CONNECTIVE_WORDS)}"
             raise SettingsError(f"the language is '{self.language}'; {expected}")
 
     def __str__(self) -> str:
@@ -193,7 +193,7 @@ def _patterns(code: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
 
     No expression begins in the middle of a run of marks, so that long runs take linear time.
     """
-    language = LANGUAGES[code]
+    language = CONNECTIVE_WORDS[code]
     quotation = r'"[^"]*"|“[^“”]*”|„[^„“”]*[“”]|«[^«»]*»'
     marks = r"(?<![\s,;.!?])(?P<marks>[\s,;.!?]+)"
     connectives = rf"(?P<connectives>(?:(?:{_phrases(language.connectives)}),?\s+)*)"
@@ -311,7 +311,7 @@ def fit_sequences(
     if programs and not kinds.total():
         raise SettingsError(
             "sequence is 'allow', but no program of the training data is a call such as "
-            f"on(lamp) or a JSON object; the first is '{programs[0]:.{SHOWN_CHARACTERS}}'; "
+            f"on(lamp) or a JSON object; the first is '{programs[0]:.{SHOWN_OF_PROGRAM}}'; "
             'set it to "auto", or write programs as calls'
         )
     space = " " if is_spaced else ""
@@ -331,6 +331,8 @@ def detected_language(sentences: Iterable[str]) -> str:
         counts.update(sentence.lower().split())
 
     def frequency(code: str) -> int:
-        return sum(counts[word] for word in LANGUAGES[code].frequent_words.split())
+        return sum(
+            counts[word] for word in CONNECTIVE_WORDS[code].frequent_words.split()
+        )
 
-    return max(LANGUAGES, key=frequency)
+    return max(CONNECTIVE_WORDS, key=frequency)
