@@ -33,8 +33,8 @@ from nqg.model.confidence import (
     Evidence,
     Expectation,
     HeldOutSentence,
-    RulePairs,
     ProgramTrial,
+    RulePairs,
     Weights,
 )
 from nqg.model.settings import TrainingSettings

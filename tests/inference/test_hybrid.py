@@ -406,7 +406,9 @@ def test_candidates_are_the_programs_of_both_with_what_each_makes_of_them(
 
 
 def test_no_reader_proposes_more_than_a_few_candidates(steps_parser: Parser) -> None:
-    programs = {f"P{number}": 0.1 / (number + 1) for number in range(2 * CANDIDATES_A_READER)}
+    programs = {
+        f"P{number}": 0.1 / (number + 1) for number in range(2 * CANDIDATES_A_READER)
+    }
     hybrid = Hybrid(steps_parser, FakeReader({"swim": programs}))
     ((_, candidates),) = hybrid.candidates(["swim"])
     assert [each.target for each in candidates] == list(programs)[:CANDIDATES_A_READER]
