@@ -124,7 +124,7 @@ def made_out_of_scope(
     sentence and end like another, the others are the words of one in disorder.
 
     >>> made_out_of_scope(["turn on the lamp", "what time is it"], 2, random.Random(0))
-    ['what time the lamp', 'the on turn lamp']
+    ['lamp on the turn', 'what time the lamp']
     """
     made: list[str] = []
     known = {" ".join(sentence.split()) for sentence in sentences}
