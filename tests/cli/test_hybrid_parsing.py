@@ -119,7 +119,7 @@ def two_readers(model: str, tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_two_readers_say_what_each_of_them_reads(two_readers: str) -> None:
     program, who, confidence = parsed(two_readers, "stroll").splitlines()
     assert LEGAL.accepts(program.split())
-    reason = "the grammar has none: no derivation: no rule knows 'stroll'"
+    reason = "the grammar has no program: no derivation: no rule knows 'stroll'"
     assert who == f"by the seq2seq: {reason}"
     assert confidence.startswith("confidence ")
 

@@ -326,7 +326,7 @@ def test_a_program_that_only_the_second_reader_has_is_its_answer(
     reader = FakeReader({"swim": {"SWIM": 0.999}})
     (answer,) = Hybrid(steps_parser, reader).answers(["swim"])
     assert (answer.target, answer.system) == ("SWIM", SEQ2SEQ)
-    assert answer.reason == "the grammar has none: no derivation"
+    assert answer.reason == "the grammar has no program: no derivation"
     assert answer.reading is None
     known = FakeReader({"walk": {"WALK": 0.999}})
     agreed = Hybrid(steps_parser, known).parse("walk")

@@ -148,6 +148,8 @@ def knowledge(
 
     `examples` are raw, as the parser reads them.
     """
+    today = parser.model.text.slots.today
+    parser = parser.with_options(replace(parser.options, today=today))
     derivations = list(right_derivations(parser, examples))
     vocabulary: set[str] = set()
     for example in examples:

@@ -425,7 +425,7 @@ def joined_candidates(
 def disagreement(system: str, grammar: Answer, seq2seq: Answer) -> str:
     """What the reader says whose program was not taken."""
     if system == SEQ2SEQ and grammar.target is None:
-        return f"the grammar has none: {grammar.reason}"
+        return f"the grammar has no program: {grammar.reason}"
     if system == SEQ2SEQ:
         return f"the grammar reads {grammar.target}"
     if system == GRAMMAR and seq2seq.target is not None:

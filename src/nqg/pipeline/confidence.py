@@ -15,6 +15,7 @@ from nqg.answers import exact_match
 from nqg.data.example import Example, distinct_pairs
 from nqg.errors import SettingsError
 from nqg.evaluation.calibration import folds, knowledge, made_out_of_scope
+from nqg.inference.decoding import DecodeOptions
 from nqg.inference.hybrid import Hybrid
 from nqg.inference.parser import Parser
 from nqg.model.confidence import Evidence, HeldOutSentence, ProgramTrial
@@ -143,7 +144,9 @@ def candidates(
         parser = cast(Parser, system.parser)
     assert isinstance(parser, Parser)
     known = knowledge(parser, train, has_seq2seq=isinstance(system, Hybrid))
-    informed = Parser(replace(parser.model, calibrator=known))
+    # What is said relative to today refers to the day of the training sentences.
+    options = DecodeOptions(today=parser.model.text.slots.today)
+    informed = Parser(replace(parser.model, calibrator=known), options)
     found: list[list[tuple[str, Evidence]]] = []
     if isinstance(system, Hybrid):
         for _, joint in replace(system, parser=informed).candidates(sentences):
