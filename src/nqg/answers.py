@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from nqg.errors import NqgError
 from nqg.extensions import notebook_html
@@ -218,6 +218,27 @@ class System(Protocol):
 
     def answers(self, sentences: Iterable[str]) -> Iterable[Answer]:
         """An answer to each sentence, in their order."""
+
+
+@runtime_checkable
+class Seq2seqReader(Protocol):
+    """A `Seq2seq`, a `LegalSeq2seq` or a `QuantizedSeq2seq`, or one of them that reads raw sentences."""
+
+    def answers(self, sentences: Iterable[str]) -> Iterable[Answer]:
+        """The target of each sentence, with its probability."""
+        ...
+
+    def candidates(self, sentences: Sequence[str], count: int) -> list[list[Answer]]:
+        """Up to `count` different targets of each sentence, the likeliest first, each with its
+        probability.
+        """
+        ...
+
+    def log_probabilities(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """The natural logarithm of p(target | sentence) for each pair (sentence, target), under
+        the free model.
+        """
+        ...
 
 
 def checked_sentences(sentences: Iterable[str]) -> Iterable[str]:

@@ -22,6 +22,7 @@ from nqg.answers import (
     SEQ2SEQ,
     Answer,
     Reading,
+    Seq2seqReader,
     System,
     checked_sentences,
 )
@@ -37,7 +38,6 @@ from nqg.model.confidence import Calibrator, Evidence
 from nqg.model_folder import SEQ2SEQ_KIND, is_of_kind, pretrained, push_to_hub
 from nqg.preprocessing.preprocessor import FILE as TEXT
 from nqg.preprocessing.preprocessor import Preprocessor
-from nqg.seq2seq.reader import Seq2seqReader
 
 if TYPE_CHECKING:
     from nqg.seq2seq.seq2seq import Seq2seq

@@ -44,6 +44,7 @@ from nqg.pipeline.task import (
     parser_task,
     read_text,
 )
+from nqg.preprocessing.training_text import TrainingText
 from nqg.run_config import DataFingerprint, sha256
 from nqg.training.parser_training import ParserTraining
 from nqg.training.processes import Processes
@@ -180,7 +181,10 @@ def _train(
     if settings.model is None:
         reader = SecondReader.of(settings)
         assert reader, "the settings have a model, or a second reader"
-        return _train_seq2seq_alone(text, reader, run)
+        dev: Sequence[Example] = ()
+        if inputs.dev:
+            dev = TrainingText.of(inputs.dev.examples, text.preprocessor).as_typed
+        return _train_seq2seq_alone(text, dev, reader, run)
     readers = train_readers(inputs, text, settings, run)
     run.stage(Stage.CONFIDENCE)
     calibrator = None
@@ -267,11 +271,11 @@ def _warn_of_fewer_examples(inputs: TrainingInput, run: Run) -> None:
 
 
 def _train_seq2seq_alone(
-    text: PreparedText, reader: SecondReader, run: Run
+    text: PreparedText, dev: Sequence[Example], reader: SecondReader, run: Run
 ) -> TokenSystem:
     """A system without a grammar."""
     run.stage(Stage.SEQ2SEQ)
-    tuning = train_seq2seq(reader, text.examples, run, dev=text.dev)
+    tuning = train_seq2seq(reader, text.training.as_typed, run, dev=dev)
     records, best = tuning.trainer.records, tuning.trainer.best
     report = TrainReport(
         rules=0,

@@ -34,8 +34,7 @@ from nqg.model_folder import (
 )
 from nqg.seq2seq.architecture import is_decoder_only
 from nqg.seq2seq.legal_decoding import LegalSeq2seq
-from nqg.seq2seq.reader import distinct_candidates
-from nqg.seq2seq.seq2seq import Seq2seq, tokenize_sources
+from nqg.seq2seq.seq2seq import Seq2seq, distinct_candidates, tokenize_sources
 from nqg.seq2seq.settings import BASELINE_MODELS
 from nqg.seq2seq.target_codec import decode
 from nqg.types.target_grammar import TargetGrammar

@@ -58,7 +58,6 @@ from nqg.seq2seq.architecture import (
     is_decoder_only,
     prepare_decoder_only,
 )
-from nqg.seq2seq.reader import distinct_candidates
 from nqg.seq2seq.settings import (
     BASELINE_MODELS,
     FineTuningSettings,
@@ -528,6 +527,31 @@ class Seq2seq:
             )
             log_probabilities += (-losses.masked_fill(is_unused, 0).sum(1)).tolist()
         return log_probabilities
+
+
+def distinct_candidates(answers: Iterable[Answer]) -> list[Answer]:
+    """The answers to one sentence with each target once, the likeliest first.
+
+    Two sequences of subwords may spell one target, so their probabilities are added up.
+
+    >>> spelled = [Answer("a", "x", 0.3), Answer("a", "y", 0.4), Answer("a", "x", 0.2)]
+    >>> [(answer.target, answer.probability) for answer in distinct_candidates(spelled)]
+    [('x', 0.5), ('y', 0.4)]
+    """
+    by_target: dict[str, Answer] = {}
+    for answer in answers:
+        target = answer.target
+        if target is None:
+            continue
+        earlier = by_target.get(target)
+        if earlier is not None:
+            total = (earlier.probability or 0.0) + (answer.probability or 0.0)
+            answer = replace(earlier, probability=total)
+        by_target[target] = answer
+    return sorted(
+        by_target.values(),
+        key=lambda answer: (-(answer.probability or 0.0), answer.target),
+    )
 
 
 def tokenize_sources(
