@@ -67,7 +67,7 @@ RENAMED_OPTIONS = {
     "--errors": "--write-predictions, with --breakdown",
     "--exact": "--no-spell-correction",
     "--examples": "--data",
-    "--gate": "nothing: both readers are combined where --seq2seq names one",
+    "--gate": "the default: both readers are combined where --seq2seq names one",
     "--held-out": "--dev",
     "--keep-going": "--set types.skip_illegal=true",
     "--least-confidence": "--min-confidence",
