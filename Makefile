@@ -7,7 +7,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test docs check format golden lock clean
+.PHONY: demo test docs check format golden lock dist clean
 
 demo: $(VENV)/.installed
 	$(BIN)/nqg demo
@@ -37,8 +37,13 @@ lock: $(VENV)/.installed-dev         ## requirements.lock, bill of materials and
 	$(BIN)/pip install --quiet -c constraints.txt hatchling editables
 	$(BIN)/python deploy/supply_chain.py
 
+dist: $(VENV)/.created               ## the source archive and the wheel, in dist/
+	$(BIN)/pip install --quiet -c constraints.txt hatchling
+	rm -rf dist
+	$(BIN)/python -m hatchling build -d dist
+
 clean:
-	rm -rf $(VENV) site .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 $(VENV)/.created:
@@ -48,7 +53,7 @@ $(VENV)/.created:
 	touch $@
 
 $(VENV)/.installed: $(VENV)/.created pyproject.toml constraints.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[paper,web]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[paper,train,web]'
 	touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.created pyproject.toml constraints.txt requirements.lock

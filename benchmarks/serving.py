@@ -140,16 +140,19 @@ async def watch(server: Running, until: float, tally: Tally) -> None:
             )
 
 
+def asked(sentence: str, options: argparse.Namespace) -> bytes:
+    """A sentence as a request of nqg's own API, or as a chat in OpenAI's form."""
+    if options.chat:
+        messages = [{"role": "user", "content": sentence}]
+        return request("/v1/chat/completions", {"model": "nqg", "messages": messages})
+    return request("/api/parse", {"sentence": sentence, "readings": options.readings})
+
+
 async def load(
     server: Running, sentences: list[str], options: argparse.Namespace
 ) -> Tally:
     tally = Tally()
-    requests = itertools.cycle(
-        [
-            request("/api/parse", {"sentence": sentence, "readings": options.readings})
-            for sentence in sentences
-        ]
-    )
+    requests = itertools.cycle([asked(sentence, options) for sentence in sentences])
     until = time.monotonic() + options.seconds
     clients = [client(server, requests, until, tally) for _ in range(options.clients)]
     before = server.cpu_seconds()
@@ -163,7 +166,7 @@ def report(tally: Tally, seconds: float) -> None:
     p50, p99 = statistics.median(ordered), ordered[int(0.99 * len(ordered))]
     print(f"throughput {len(ordered) / seconds:.0f} answers/s")
     print(
-        f"latency    p50 {1000 * p50:.0f} ms   p99 {1000 * p99:.0f} ms   worst {1000 * ordered[-1]:.0f} ms"
+        f"latency    p50 {1000 * p50:.1f} ms   p99 {1000 * p99:.1f} ms   worst {1000 * ordered[-1]:.0f} ms"
     )
     print(
         f"CPU        {1000 * tally.cpu_seconds / len(ordered):.2f} ms of the server's processor time an answer"
@@ -195,6 +198,11 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=120)
     parser.add_argument("--readings", type=int, default=0)
+    parser.add_argument(
+        "--chat",
+        action="store_true",
+        help="ask /v1/chat/completions, as OpenAI's clients",
+    )
     options = parser.parse_args()
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

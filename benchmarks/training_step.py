@@ -120,14 +120,15 @@ class Bench:
 
     def _step(self, batch: Batch, clock: Clock) -> None:
         scorer, optimizer = self.trainer.objective.model, self.trainer.optimizer
+        tensors = batch.tensors
         with (
             clock.part("encoder"),
             autocast(self.settings.precision, self.trainer.device),
         ):
-            ends = scorer.encoder(batch.sentences, batch.rows)
+            ends = scorer.encoder(tensors.sentences, tensors.rows)
             cut = ends.detach().requires_grad_()
         with clock.part("scorer"):
-            computed = scorer.pair_scores(cut, batch.spans, batch.pairs)
+            computed = scorer.pair_scores(cut, tensors.spans, tensors.pairs)
             scores = computed.detach().requires_grad_()
         with clock.part("forests"):
             forest_loss(

@@ -11,7 +11,7 @@ from nqg.paper.funql import (
     BY_COUNT,
     BY_MEASURE,
     CLASSES,
-    Call,
+    Application,
     Entity,
     Name,
     Term,
@@ -41,25 +41,27 @@ def folded(term: Term) -> Term:
     """
     match term:
         case Name(name) if name in CLASSES:
-            return Call(name, (ALL,))
+            return Application(name, (ALL,))
         case Name(name):
             raise FormatError(
                 f"found the bare name '{name}', expected a class of things: {', '.join(sorted(CLASSES))}"
             )
-        case Call("intersection", (Name(name), things)) if name in CLASSES:
-            return Call(name, (folded(things),))
-        case Call(name, (Name(measure), things)) if name in BY_MEASURE:
-            return Call(name, (Call(measure, (folded(things),)),))
-        case Call(name, (Name(kind), Name(relation), things)) if (
+        case Application("intersection", (Name(name), things)) if name in CLASSES:
+            return Application(name, (folded(things),))
+        case Application(name, (Name(measure), things)) if name in BY_MEASURE:
+            return Application(name, (Application(measure, (folded(things),)),))
+        case Application(name, (Name(kind), Name(relation), things)) if (
             name in BY_COUNT and kind in CLASSES
         ):
-            return Call(name, (Call(kind, (Call(relation, (folded(things),)),)),))
-        case Call(name) if name in _CONVERTED_SHAPES:
+            return Application(
+                name, (Application(kind, (Application(relation, (folded(things),)),)),)
+            )
+        case Application(name) if name in _CONVERTED_SHAPES:
             raise FormatError(
                 f"found {spaced_text(term)}, expected {_CONVERTED_SHAPES[name]}"
             )
-        case Call(name, arguments):
-            return Call(name, tuple(map(folded, arguments)))
+        case Application(name, arguments):
+            return Application(name, tuple(map(folded, arguments)))
         case _:
             return term
 

@@ -14,7 +14,7 @@ from typing import Any
 from nqg.grammar.derivation import Derivation, Hyperedge
 from nqg.grammar.grammar import Grammar, NonTerminal, Rule, Symbol, Symbols
 from nqg.grammar.hypergraph import Hypergraph, NodeId, Span
-from nqg.paper.funql import Call, Entity, Name, Number, Placeholder, Term
+from nqg.paper.funql import Application, Entity, Name, Number, Placeholder, Term
 from nqg.paper.gate import Gate, GateTrial
 from nqg.paper.geobase import Geography
 from nqg.types.target_grammar import (
@@ -295,28 +295,28 @@ def funql_types(term: Term) -> set[str]:
             return {"height"} if value == 0 else set()
         case Name(name):
             return {FUNQL_CLASSES[name]} if name in FUNQL_CLASSES else set()
-        case Call("intersection", (Name("major"), things)):
+        case Application("intersection", (Name("major"), things)):
             return funql_types(things) & {"city", "river", "place"}
-        case Call("intersection", (Name("capital"), things)):
+        case Application("intersection", (Name("capital"), things)):
             return {"city"} if funql_types(things) & {"city", "place"} else set()
-        case Call("intersection" | "exclude", (left, right)):
+        case Application("intersection" | "exclude", (left, right)):
             return (
                 funql_types(left)
                 & funql_types(right)
                 & {"state", "city", "river", "place"}
             )
-        case Call(
+        case Application(
             "largest_one" | "smallest_one",
             (Name("area_1" | "density_1" | "population_1"), things),
         ):
             return funql_types(things) & {"state", "city"}
-        case Call("most" | "fewest", (Name(counted), Name(relation), things)):
+        case Application("most" | "fewest", (Name(counted), Name(relation), things)):
             return (
                 {counted}
                 if funql_types(things) & FUNQL_COUNTED.get((counted, relation), set())
                 else set()
             )
-        case Call(predicate, (argument,)):
+        case Application(predicate, (argument,)):
             signature = FUNQL_SIGNATURES.get(predicate, {})
             return set[str]().union(
                 *(signature.get(kind, set()) for kind in funql_types(argument))
@@ -926,21 +926,25 @@ def _denotes(
             )
         case Name(name):
             return thing in geography.classes[name]
-        case Call("intersection", (left, right)):
+        case Application("intersection", (left, right)):
             return thing in denoted(left, geography, world) and thing in denoted(
                 right, geography, world
             )
-        case Call("exclude", (left, right)):
+        case Application("exclude", (left, right)):
             return thing in denoted(left, geography, world) and thing not in denoted(
                 right, geography, world
             )
-        case Call("largest_one" | "smallest_one" as name, (Name(measure), things)):
+        case Application(
+            "largest_one" | "smallest_one" as name, (Name(measure), things)
+        ):
             return _is_first(
                 thing,
                 name,
                 _measured(measure, denoted(things, geography, world), geography),
             )
-        case Call("most" | "fewest" as name, (Name(members), Name(relation), things)):
+        case Application(
+            "most" | "fewest" as name, (Name(members), Name(relation), things)
+        ):
             found = denoted(things, geography, world)
             pairs = [
                 (
@@ -958,7 +962,7 @@ def _denotes(
                 if one in geography.classes[members] and count
             ]
             return _is_first(thing, name, counts)
-        case Call("higher_2" | "lower_2" as name, (things,)):
+        case Application("higher_2" | "lower_2" as name, (things,)):
             sign = -1 if name in DOWNWARDS else 1
             bounds = _measured(
                 "elevation_1", denoted(things, geography, world), geography
@@ -969,7 +973,7 @@ def _denotes(
             return any(
                 sign * value > sign * bound for _, value in own for _, bound in bounds
             )
-        case Call(name, (things,)) if name in MEASURED_BY:
+        case Application(name, (things,)) if name in MEASURED_BY:
             return _is_first(
                 thing,
                 name,
@@ -977,7 +981,7 @@ def _denotes(
                     MEASURED_BY[name], denoted(things, geography, world), geography
                 ),
             )
-        case Call(relation, (things,)):
+        case Application(relation, (things,)):
             others = denoted(things, geography, world)
             return any(
                 thing in geography.relations[relation].get(other, ())

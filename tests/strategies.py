@@ -18,7 +18,7 @@ from nqg.paper.funql import (
     BY_COUNT,
     BY_MEASURE,
     CLASSES,
-    Call,
+    Application,
     Entity,
     EntityKind,
     Name,
@@ -289,7 +289,9 @@ def funql_terms() -> st.SearchStrategy[Term]:
     return st.recursive(
         leaves,
         lambda terms: st.builds(
-            Call, funql_words(), st.lists(terms, min_size=1, max_size=3).map(tuple)
+            Application,
+            funql_words(),
+            st.lists(terms, min_size=1, max_size=3).map(tuple),
         ),
         max_leaves=8,
     )
@@ -312,20 +314,24 @@ def converted_funql() -> st.SearchStrategy[Term]:
     def calls(terms: st.SearchStrategy[Term]) -> st.SearchStrategy[Term]:
         pairs = st.tuples(terms, terms)
         return (
-            st.builds(Call, relations, st.tuples(terms))
-            | st.builds(Call, st.sampled_from(["exclude", "intersection"]), pairs)
+            st.builds(Application, relations, st.tuples(terms))
             | st.builds(
-                Call,
+                Application, st.sampled_from(["exclude", "intersection"]), pairs
+            )
+            | st.builds(
+                Application,
                 st.sampled_from(sorted(BY_MEASURE)),
                 st.tuples(relations.map(Name), terms),
             )
             | st.builds(
-                Call,
+                Application,
                 st.sampled_from(sorted(BY_COUNT)),
                 st.tuples(classes, relations.map(Name), terms),
             )
             | st.builds(
-                Call, funql_words().filter(lambda word: word not in folding), pairs
+                Application,
+                funql_words().filter(lambda word: word not in folding),
+                pairs,
             )
         )
 

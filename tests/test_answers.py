@@ -11,12 +11,13 @@ import pytest
 from starlette.testclient import TestClient
 
 from nqg import Answer, Example, Grammar, Parser, Seq2seq, System, exact_match
+from nqg.calls import Call, NotACall
 from nqg.inference.hybrid import Hybrid
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from nqg.pipeline.confidence import trials
 from nqg.pipeline.parser import fit_parser
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings, SmallT5Settings
-from nqg.training.parser_training import DevSet
+from nqg.training.parser_training import DevSet, ParserTraining
 from nqg.web.app import create_app
 from nqg.web.service import Service
 from typed_commands import typed
@@ -76,7 +77,11 @@ def test_a_batch_of_the_api_counts_it(parser: Parser) -> None:
 def test_training_counts_it_for_the_dev_score_and_so_for_stopping_early(
     parser: Parser,
 ) -> None:
-    assert DevSet.of(parser.model, GOLD, parser).scores().exact_match == 1.0
+    training = ParserTraining(
+        parser.model.grammar, LEARNED, Parser, model=TINY, device="cpu"
+    )
+    dev_set = DevSet.of(parser.model, training.scorer, GOLD, parser)
+    assert dev_set.scores().exact_match == 1.0
 
 
 def test_fine_tuning_counts_it_for_the_dev_score_and_so_for_stopping_early(
@@ -108,3 +113,23 @@ def test_a_parser_a_hybrid_and_an_object_of_ones_own_are_systems(
 
 def test_an_abstention_matches_nothing() -> None:
     assert not exact_match(None, "")
+
+
+def test_the_program_of_an_answer_is_a_call_or_calls() -> None:
+    one = Answer("lamp on", "on(lamp)")
+    two = Answer("lamp on and fan off", "on(lamp); off(fan)")
+    assert one.call == Call("on", {}, ("lamp",))
+    assert two.calls == (Call("on", {}, ("lamp",)), Call("off", {}, ("fan",)))
+    with pytest.raises(NotACall, match=r"expected one call, found 2 in 'on\(lamp\); "):
+        _ = two.call
+
+
+def test_an_abstention_has_no_call() -> None:
+    abstention = Answer("fly", reason="no derivation")
+    assert abstention.call is None
+    assert abstention.calls == ()
+
+
+def test_a_program_that_is_not_a_call_has_none() -> None:
+    with pytest.raises(NotACall, match=r"expected '\(' after the name 'I_JUMP'"):
+        _ = Answer("jump", "I_JUMP").call

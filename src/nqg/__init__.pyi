@@ -3,6 +3,8 @@
 from .answers import Answer as Answer
 from .answers import System as System
 from .answers import exact_match as exact_match
+from .calls import Call as Call
+from .calls import read_calls as read_calls
 from .data.dataset import Dataset as Dataset
 from .data.dataset import Split as Split
 from .data.dataset import read_split as read_split
@@ -24,6 +26,7 @@ from .inference.hybrid import load as load
 from .inference.parser import Parser as Parser
 from .model.settings import ModelSettings as ModelSettings
 from .model.settings import TrainingSettings as TrainingSettings
+from .pipeline.program_types import training_types as training_types
 from .pipeline.settings import ConfidenceSettings as ConfidenceSettings
 from .pipeline.settings import TrainSettings as TrainSettings
 from .pipeline.settings import TypeSettings as TypeSettings

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from nqg.calls import Call, NotACall, read_calls
 from nqg.errors import NqgError
 from nqg.extensions import notebook_html
 from nqg.files import append_line
@@ -34,6 +35,17 @@ ILLEGAL = "illegal target"
 TOO_LONG = "too long"
 LONG_TARGET = "target too long"
 UNSURE = "not sure enough"
+REFUSED = "out of scope"
+
+# What an abstention is called in JSON, by the beginning of its reason.
+KINDS = {
+    NO_DERIVATION: "no rule",
+    ILLEGAL: "illegal",
+    TOO_LONG: "too long",
+    LONG_TARGET: "too long",
+    UNSURE: "unsure",
+    REFUSED: "out of scope",
+}
 
 _PROGRAM_TOKEN = re.compile(r"\w+|[^\w\s]")
 
@@ -110,6 +122,9 @@ class Answer:
 
     `probability` compares the readings that a grammar has, of which all may be wrong. `confidence`
     is the probability of being right, where the model was calibrated.
+
+    An abstention may have the answer that was `withheld` for its low confidence and, if gaps were
+    asked for, the `nearest` training sentence with what the system makes of it.
     """
 
     source: str
@@ -129,6 +144,8 @@ class Answer:
     unknown_words: tuple[str, ...] = field(default=(), compare=False)
     # What the grammar lacks, if that was asked for.
     gaps: Gaps | None = field(default=None, compare=False)
+    withheld: Answer | None = field(default=None, compare=False, repr=False)
+    nearest: Answer | None = field(default=None, compare=False, repr=False)
     # What the program gives, where it was run on a database.
     rows: Rows | None = None
     commands: tuple[Answer, ...] = ()
@@ -152,6 +169,30 @@ class Answer:
         return described(self, lambda reading: drawn(reading).plain)
 
     @property
+    def kind(self) -> str:
+        """What the answer is, for programs: "answered", or why not.
+
+        >>> Answer("fly", reason="no derivation: no rule knows 'fly'").kind
+        'no rule'
+        """
+        if self.target is not None:
+            return "answered"
+        for reason, kind in KINDS.items():
+            if self.reason.startswith(reason):
+                return kind
+        return "no answer"
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Of an abstention: words that training does not have, or phrases that no rule joins."""
+        if self.target is not None:
+            return ()
+        gaps = self.first.gaps
+        if gaps is None or gaps.is_whole:
+            return self.unknown_words
+        return gaps.unknown_tokens or gaps.phrases
+
+    @property
     def source_tokens(self) -> Tokens:
         """The words of the sentence, as the parser saw them."""
         if self.words is None:
@@ -171,6 +212,26 @@ class Answer:
         ('by the grammar', 'by both readers')
         """
         return f"by {BOTH}" if self.system == BOTH else f"by the {self.system}"
+
+    @property
+    def call(self) -> Call | None:
+        """The call that the program is; None where there is no program.
+
+        >>> Answer("wake me at 7", 'alarm(time="7:00")').call
+        Call(name='alarm', arguments={'time': '7:00'}, positional=())
+        """
+        calls = self.calls
+        if len(calls) > 1:
+            raise NotACall(
+                f"expected one call, found {len(calls)} in '{self.target}'; "
+                "`calls` has them all"
+            )
+        return calls[0] if calls else None
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """The calls of the program, in their order; none where there is no program."""
+        return () if self.target is None else read_calls(self.target)
 
     @property
     def first(self) -> Answer:

@@ -118,7 +118,6 @@ class MissingExtra(NqgError):
     """An optional part that is not installed; the message says how to install it."""
 
     def __init__(self, feature: str, extra: str) -> None:
-        install = f"pip install -c constraints.txt -e '.[{extra}]'"
         super().__init__(
-            f"{feature} needs an optional part of nqg; in its checkout: {install}"
+            f"{feature} needs an optional part of nqg: pip install 'nqg[{extra}]'"
         )

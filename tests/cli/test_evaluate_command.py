@@ -153,7 +153,7 @@ def test_spiders_metric_has_tables_of_its_own(
     assert lines[1].startswith("said.tsv 97.5 %")
     assert "hardness examples accuracy" in lines
     read = facts(*words)
-    assert set(read) == {"metric", "systems", "gain_95", "hardness"}
+    assert set(read) == {"metric", "systems", "gain_95", "hardness", "functions"}
 
 
 def test_denotations_are_a_metric_too(

@@ -93,7 +93,12 @@ def test_an_abstention_says_why_and_is_no_failure(
     model: str, sentence: str, reason: str
 ) -> None:
     result = nqg(model, sentence)
-    assert (result.stdout, result.exit_code) == (f"abstained: {reason}\n", 0)
+    first, *others = result.stdout.splitlines()
+    assert (first, result.exit_code) == (f"abstained: {reason}", 0)
+    # The nearest training sentence follows where it says something.
+    is_told = bool(sentence) and reason != "too long"
+    assert len(others) == is_told
+    assert all(line.startswith("nearest in training: '") for line in others)
 
 
 def test_a_typed_model_has_no_illegal_readings(tmp_path: Path) -> None:
@@ -131,7 +136,8 @@ def test_readings_come_with_their_probabilities_best_first(model: str) -> None:
     lines = nqg(model, "walk and jump", "--readings", "2").stdout.splitlines()
     parse = Parser.load(model, "cpu").parse("walk and jump", readings=2)
     assert lines[0] == "abstained: illegal target"
-    assert lines[1:] == [
+    assert lines[1] == "nearest in training: 'jump and walk' is J W"
+    assert lines[2:] == [
         f"{parse.readings[0].probability:.6g}\tW J\tillegal",
         f"{parse.readings[1].probability:.6g}\tJ W",
     ]
@@ -277,6 +283,8 @@ def test_json_is_one_object_a_line(model: str) -> None:
         "confidence": None,
         "probability": None,
         "reason": "no derivation: no rule knows 'höp'",
+        "kind": "no rule",
+        "missing": ["höp"],
         "readings": [],
     }
     assert "höp" in result.stdout
@@ -308,7 +316,7 @@ def test_a_folder_that_is_absent_is_said_to_be() -> None:
     ("words", "message"),
     [
         ((), "Missing argument"),
-        (("mine", "walk", "--readings", "-1"), "greater than or equal to 0"),
+        (("mine", "walk", "--readings", "-1"), "is not in the range x>=0"),
         (("mine", "walk", "--device", "tpu"), "'tpu' is neither 'cpu' nor 'cuda'"),
     ],
 )

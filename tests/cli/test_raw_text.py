@@ -15,6 +15,7 @@ from nqg.errors import NqgError
 from nqg.inference.hybrid import Hybrid, TokenSystem
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from nqg.pipeline.parser import fit_parser
+from nqg.preprocessing.preprocessor import TextSettings
 from typed_commands import one_thread, typed
 from web_service import served
 
@@ -214,7 +215,8 @@ def test_tokenised_data_gives_the_same_grammar_and_weights_as_ever(
     assert all(
         (own == other).all()
         for own, other in zip(
-            *(each.model.scorer.parameters() for each in (plain, fitted)), strict=True
+            *(each.model.scorer.weights().values() for each in (plain, fitted)),
+            strict=True,
         )
     )
     assert plain.parse("please Jump twice!").target is None
@@ -237,6 +239,34 @@ def test_from_python_a_parser_can_be_trained_on_raw_examples() -> None:
     assert parser.parse("IST DIE LAMPE AN?").target == 'is_on(device="lamp")'
     raw = Parser(replace(parser.model, text=Preprocessor()))
     assert raw.parse("ist die lampe an").target == 'is_on ( device = " lamp " )'
+
+
+def test_answers_write_arguments_in_the_order_of_training() -> None:
+    pairs = [
+        Example("attic on lamp", 'on(area="attic", kind="lamp")'),
+        Example("hall on fan", 'on(area="hall", kind="fan")'),
+    ]
+    rules = ["NT_1 on NT_2 ### on ( NT_1 , NT_2 )"]
+    rules += [f'{area} ### area = " {area} "' for area in ("attic", "hall")]
+    rules += [f'{kind} ### kind = " {kind} "' for kind in ("lamp", "fan")]
+    tiny = ModelSettings(
+        dimension=8, embedded=EncoderSettings(hidden_size=8, layers=1, heads=1)
+    )
+    training = TrainingSettings(steps=3, batch_size=2)
+    text = fit_text(pairs, TextSettings(slots="given"))
+    with one_thread():
+        parser = fit_parser(
+            Grammar.parse("\n".join(rules)),
+            pairs,
+            model=tiny,
+            training=training,
+            device="cpu",
+            text=text,
+        )
+    answer = parser.parse("lamp on attic")
+    assert answer.target == 'on(area="attic", kind="lamp")'
+    assert answer.reading
+    assert answer.reading.derivation.target[2] == "kind"
 
 
 def test_settings_and_options_choose_how_text_is_cut(tmp_path: Path) -> None:

@@ -123,6 +123,29 @@ def test_a_file_of_rules_is_added_as_a_whole_or_not_at_all() -> None:
     assert not Path("model/rules.txt").exists()
 
 
+def test_a_trial_tells_what_a_rule_would_answer_and_break_and_writes_nothing() -> None:
+    source, target = Path("train.tsv").read_text().split("\n")[0].split("\t")
+    Path("try.tsv").write_text(f"{source}\t{target}\ngood night\toff ( hall , lamp )\n")
+    tried = typed("rule", "test", "model", "try.tsv", NIGHT)
+    assert tried.stdout.split("\n")[:2] == [
+        "answered: good night",
+        "    now      off ( hall , lamp )",
+    ]
+    assert (
+        "1 rule; 2 sentences tried: 1 newly answered (1 right, 0 wrong)" in tried.stdout
+    )
+    assert not Path("model/rules.txt").exists()
+    broken = typed(
+        "rule", "test", "model", "try.tsv", f"{source} ### off ( hall , fan )"
+    )
+    assert broken.exit_code == 1
+    assert broken.stdout.startswith(f"broken: {source}\n    before   {target}\n")
+    found = json.loads(
+        typed("rule", "test", "model", "try.tsv", NIGHT, "--json").stdout
+    )
+    assert found["changes"][0]["change"] == "answered"
+
+
 def test_no_rule_no_file_and_no_model_are_refused() -> None:
     assert (
         "expected a rule, or a --file with rules"

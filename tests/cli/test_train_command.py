@@ -22,7 +22,6 @@ from nqg import Grammar, Parser, induce
 from nqg.answers import in_percent
 from nqg.cli import terminal
 from nqg.cli.terminal import STOPPED
-from nqg.cli.train import SECOND_READER
 from nqg.data.example import Example
 from nqg.data.example_files import write_examples
 from nqg.errors import FormatError, NqgError, SettingsError, UnknownName
@@ -31,6 +30,7 @@ from nqg.induction.tuning import chosen_settings
 from nqg.inference.hybrid import has_fallback
 from nqg.model.confidence import HeldOutSentence
 from nqg.pipeline import confidence, grammar
+from nqg.pipeline.advice import SECOND_READER
 from nqg.training.records import TrainingStep
 from nqg.training.trainer import Trainer
 from nqg.types.inference import infer_target_grammar
@@ -65,11 +65,10 @@ def test_a_model_is_trained_saved_and_named() -> None:
     assert fourth == [f"programs of a new form: {calibrator.new_templates}"]
     # Two of the five folds are held out.
     assert calibrator.expected.sentences == 24
-    assert result.stderr.splitlines() == [
-        f"{len(parser.grammar)} rules induced from 60 examples",
-        SECOND_READER,
-        "wrote models/mine",
-    ]
+    first, heading, *steps, last = result.stderr.splitlines()
+    assert first == f"{len(parser.grammar)} rules induced from 60 examples"
+    assert (heading, last) == ("most useful next:", "wrote models/mine")
+    assert any(SECOND_READER in step for step in steps)
     assert [path.name for path in Path("models").iterdir()] == ["mine"]
 
 
@@ -322,7 +321,8 @@ def test_ctrl_c_keeps_the_state_and_the_induced_grammar(
         patch.setattr(grammar, "search_grammar", interrupted)  # not again
         again = nqg(*words)
     continuing = "mine.training/state.safetensors: continuing after step 2"
-    assert again.stderr.splitlines() == [continuing, SECOND_READER, "wrote mine"]
+    lines = again.stderr.splitlines()
+    assert (lines[0], lines[-1]) == (continuing, "wrote mine")
     nqg(*words[:2], "whole", *words[3:])
     assert files("mine") == files("whole")
 

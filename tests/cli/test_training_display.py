@@ -25,11 +25,12 @@ def test_bars_are_drawn_on_terminals_only_and_messages_always(
     with TrainingDisplay() as display:
         display(StageStarted(Stage.GRAMMAR))
         display(WorkDone("splitting · 1,000 rules · 5,000 bits", 1, None))
-        display(StageStarted(Stage.PARSER))
+        display(StageStarted(Stage.CONFIDENCE, 5, 5))
         display(WorkDone("fold 1 of 2 · training", 1, 2))
         display(Notice("7 rules induced"))
         display(Notice("[text] auto", Level.DETAIL))
     assert ("1,000 rules" in screen.getvalue()) is is_terminal
-    assert ("fold 1 of 2" in screen.getvalue()) is is_terminal
+    shown = "5/5 confidence · fold 1 of 2 · training"
+    assert (shown in screen.getvalue()) is is_terminal
     assert "7 rules induced" in screen.getvalue()
     assert "[text]" not in screen.getvalue()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -59,19 +60,15 @@ def test_the_grammar_is_written_and_can_be_read_and_checked() -> None:
 
 
 def test_json_has_the_types_the_coarseness_and_the_grammar() -> None:
-    facts = json.loads(
-        typed("types", "train.tsv", "--coarseness", "all", "--json").stdout
-    )
-    assert facts["coarseness"] == "all"
-    assert facts["held_out_accepted"] == {}
-    assert TargetGrammar.parse(facts["grammar"]).accepts(
-        ["on", "(", "lamp", ",", "lamp", ")"]
-    )
+    facts = json.loads(typed("types", "train.tsv", "--json").stdout)
+    assert facts["coarseness"] == "half"
+    assert set(facts["held_out_accepted"]) == {"half", "one-head", "all"}
+    assert str(TargetGrammar.parse(facts["grammar"])) == GRAMMAR
     assert facts["types"][1] == {
         "type": "on_argument_1",
-        "occurrences": 8,
-        "positions": ["on ( … , _ )", "on ( _ , … )", "off ( … , _ )", "off ( _ , … )"],
-        "examples": ["hall", "lamp", "fan", "attic"],
+        "occurrences": 4,
+        "positions": ["on ( … , _ )", "off ( … , _ )"],
+        "examples": ["hall", "attic"],
     }
 
 
@@ -110,11 +107,11 @@ def test_funql_has_a_name() -> None:
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (["--coarseness", "fine"], "'fine' is none of half, one-head, keywords, all"),
         (
             ["--check", "hall.grammar", "-o", "x"],
             "a grammar that is checked is not inferred",
         ),
+        (["--data", "train.tsv"], "needs a grammar to --check"),
     ],
 )
 def test_misuse_is_refused(words: list[str], reason: str) -> None:
@@ -144,18 +141,23 @@ def test_training_with_a_grammar_that_rejects_programs_is_refused() -> None:
 
 def test_rejected_pairs_can_be_left_out_unless_that_leaves_none() -> None:
     grammar = TargetGrammar.read("hall.grammar")
-    path, notes = Path("train.tsv"), list[str]()
-    assert (
-        legal_examples(grammar, TRAIN, path, skips_illegal=True, note=notes.append)
-        == TRAIN[:2]
-    )
+    notes = list[str]()
+
+    def legal(examples: list[Example], *, skips_illegal: bool) -> Sequence[Example]:
+        return legal_examples(
+            grammar,
+            examples,
+            [example.target_tokens for example in examples],
+            Path("train.tsv"),
+            skips_illegal=skips_illegal,
+            note=notes.append,
+        )
+
+    assert legal(TRAIN, skips_illegal=True) == TRAIN[:2]
     assert notes[0].endswith("2 of 4 programs are left out")
-    assert (
-        legal_examples(grammar, TRAIN[:2], path, skips_illegal=False, note=notes.append)
-        == TRAIN[:2]
-    )
+    assert legal(TRAIN[:2], skips_illegal=False) == TRAIN[:2]
     with pytest.raises(NqgError, match="2 of 2 programs are rejected"):
-        legal_examples(grammar, TRAIN[2:], path, skips_illegal=True, note=notes.append)
+        legal(TRAIN[2:], skips_illegal=True)
 
 
 @pytest.mark.parametrize(

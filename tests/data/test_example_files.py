@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.data.example import Example
+from nqg.data.example import OUT_OF_SCOPE, Example, in_scope, out_of_scope
 from nqg.data.example_files import read_examples, streamed_examples, write_examples
 from nqg.errors import FormatError
 
@@ -20,7 +20,10 @@ def sides(excluded: str) -> st.SearchStrategy[str]:
     characters = st.characters(
         exclude_characters=f"\0{excluded}", exclude_categories=["Cs"]
     )
-    return st.text(characters, min_size=1).filter(lambda text: bool(text.strip()))
+    # Hypothesis also draws strings of the source, such as the one for sentences out of scope.
+    return st.text(characters, min_size=1).filter(
+        lambda text: text.strip() not in ("", OUT_OF_SCOPE)
+    )
 
 
 def example_lists(
@@ -112,6 +115,12 @@ def test_a_tsv_file_drops_ids_and_a_jsonl_file_writes_readable_text(
         ),
         pytest.param(b"\tI_JUMP", "the source is empty", id="empty source"),
         pytest.param(b"jump\t  ", "the target is empty", id="blank target"),
+        pytest.param(
+            b"jump\tOUT_OF_SCOPE",
+            "the sentence is out of scope, and has no program: `nqg train`, `evaluate` "
+            "and `check-data` take such pairs",
+            id="out of scope",
+        ),
         pytest.param(
             b"ju\xffmp\tI_JUMP",
             "byte 3 is 0xff, which is not valid UTF-8; expected UTF-8 text",
@@ -286,3 +295,21 @@ def test_a_stream_is_as_strict_as_a_list_but_for_ids(tmp_path: Path) -> None:
     (empty := tmp_path / "empty.tsv").write_text("jump\t \n")
     with pytest.raises(FormatError, match=r"empty.tsv:1: the target is empty"):
         list(streamed_examples(empty))
+
+
+@pytest.mark.parametrize("name", ["pairs.tsv", "pairs.jsonl"])
+def test_sentences_out_of_scope_are_read_where_they_are_allowed_and_written_back(
+    name: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    lines = {
+        ".tsv": "jump\tJ\nsing\t\nfly\tOUT_OF_SCOPE\n",
+        ".jsonl": '{"source": "jump", "target": "J"}\n{"source": "sing", "target": " "}\n'
+        '{"source": "fly", "target": "OUT_OF_SCOPE"}\n',
+    }
+    path.write_text(lines[path.suffix])
+    examples = read_examples(path, allows_out_of_scope=True)
+    assert [example.source for example in out_of_scope(examples)] == ["sing", "fly"]
+    assert [example.source for example in in_scope(examples)] == ["jump"]
+    write_examples(path, examples)
+    assert read_examples(path, allows_out_of_scope=True) == examples

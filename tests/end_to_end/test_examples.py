@@ -19,7 +19,7 @@ import pytest
 from conftest import PROJECT
 from nqg.data.example_files import read_examples
 from nqg.sql.programs import SqlPrograms
-from nqg.sql.schema import read_database
+from nqg.sql.reader import DatabaseReader
 from pages import BLOCK, COMMAND, Terminal, assert_same, blocks, conversations, trimmed
 from typed_commands import one_thread
 
@@ -30,6 +30,7 @@ LEAST = {
     "home_assistant/en": 80,
     "home_assistant/de": 75,
     "robot": 95,
+    "tools": 80,
     "shop": 95,
 }  # per cent, right answers
 WITH_CONFIDENCE = "home_assistant/en"  # where folds are held out, as in all examples; elsewhere that is left out here
@@ -106,8 +107,8 @@ def test_columns_are_slots_where_questions_and_queries_share_their_values(
         (example.source, example.target)
         for example in read_examples(SHOP / "train.tsv")
     ]
-    sql = SqlPrograms.fit(read_database(path), [query for _, query in pairs])
-    found = sql.column_slots(path, pairs)
+    sql = SqlPrograms.fit(DatabaseReader(path).schema, [query for _, query in pairs])
+    found, _ = sql.column_slots(path, pairs)
     columns = [
         "products-name",
         "products-category",
@@ -117,10 +118,12 @@ def test_columns_are_slots_where_questions_and_queries_share_their_values(
         "number",
     ]
     assert list(found) == columns
-    assert sql.column_slots(path, pairs[:2]) == {
+    assert sql.column_slots(path, pairs[:2])[0] == {
         "products-name": found["products-name"]
     }
-    assert sql.column_slots(path, [(source, "SELECT 1") for source, _ in pairs]) == {}
+    assert (
+        sql.column_slots(path, [(source, "SELECT 1") for source, _ in pairs])[0] == {}
+    )
 
 
 def test_the_notebook_shows_what_its_cells_do(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -263,7 +263,7 @@ def test_where_both_abstain_nothing_is_answered_whatever_the_threshold() -> None
 def test_the_outcome_of_a_sentence_is_its_surest_candidate() -> None:
     right, wrong = ProgramTrial(Evidence(0.9), True), ProgramTrial(Evidence(0.2), False)
     tried = HeldOutSentence((wrong, right, wrong), is_new_template=True)
-    out_of_scope = HeldOutSentence((wrong,), is_in_scope=False)
+    out_of_scope = HeldOutSentence((wrong,), is_in_scope=False, is_made=True)
     (outcome,) = outcomes([tried, out_of_scope], has_seq2seq=False)
     assert (outcome.is_right, outcome.is_new_template) == (True, True)
 

@@ -48,7 +48,7 @@ def test_a_system_alone_has_one_row() -> None:
     found = Evaluation(ExactJudge(), EXAMPLES, OWN)
     assert found.systems == {"grammar": Scores(examples=4, answered=2, right=1)}
     assert (found.gain, found.report) == (None, None)
-    assert list(found.to_dict()) == ["systems", "gain_95"]
+    assert list(found.to_dict()) == ["systems", "gain_95", "functions"]
 
 
 def test_with_a_fallback_there_are_three_rows_and_a_gain() -> None:

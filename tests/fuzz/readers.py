@@ -42,7 +42,8 @@ from nqg.slots.slot import column_values, read_gazetteer, read_slots
 from nqg.sql.database import Database
 from nqg.sql.names import named_aliases, numbered_aliases, sql_problem
 from nqg.sql.programs import SqlPrograms
-from nqg.sql.schema import Schema, Table, read_database
+from nqg.sql.schema import Schema, Table
+from nqg.sql.sqlite_file import read_contents
 from nqg.sql.tokens import sql_text, sql_tokens
 from nqg.training.records import read_steps
 from nqg.types.target_grammar import TargetGrammar
@@ -271,7 +272,11 @@ READERS: Mapping[str, Reader] = {
     "sql": Reader("query.sql", _sql, _texts(*seeds.SQL)),
     "sql programs": Reader("sql.json", _sql_programs, lambda: (seeds.sql_programs(),)),
     "sql names": Reader("query.sql", _sql_names, _texts(*seeds.SQL)),
-    "database": Reader("geo.sqlite", read_database, lambda: (seeds.database(),)),
+    "database": Reader(
+        "geo.sqlite",
+        lambda path: read_contents(str(path), 5),
+        lambda: (seeds.database(),),
+    ),
     "database column": Reader(
         "geo.sqlite", _database_column, lambda: (seeds.database(),)
     ),

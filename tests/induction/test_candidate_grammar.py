@@ -57,8 +57,8 @@ A, B, BOTH, PAIR = (
 
 def derives(grammar: CandidateGrammar, rule: LabelRule) -> bool:
     """Whether the words of a rule have a derivation, told by their data bits."""
-    batches = (Ragged.of([side]) for side in rule)
-    return bool(data_bits(grammar.arrays, *batches)[0] == 0.0)
+    sources, targets = Ragged.of([rule.source]), Ragged.of([rule.target])
+    return bool(data_bits(grammar.arrays, sources, targets)[0] == 0.0)
 
 
 def test_rules_that_are_only_tried_are_out_of_force_until_they_are_switched_on() -> (

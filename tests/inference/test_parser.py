@@ -9,7 +9,6 @@ from itertools import cycle, islice
 from pathlib import Path
 
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,11 +26,11 @@ from nqg.inference.decoding import DecodeOptions
 from nqg.inference.parser import Parser
 from nqg.model.confidence import PRIORS, Calibrator, RulePairs, rule_pairs
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
-from nqg.model.spans import anchors
-from nqg.model.subwords import Subwords, collate, tokenize
+from nqg.model.subwords import Subwords, tokenize
 from nqg.pipeline.parser import fit_parser
 from nqg.types.target_grammar import TargetGrammar
 from oracles import all_derivations
+from scoring import score_table
 
 TINY = ModelSettings(
     dimension=32, embedded=EncoderSettings(hidden_size=32, layers=1, heads=2)
@@ -83,9 +82,7 @@ def enumerated_chances(parser: Parser, source: str) -> dict[tuple[str, ...], flo
     """The probability of every target of a sentence, derivation by derivation."""
     model, tokens = parser.model, tuple(source.split())
     full = charts(parser.grammar, [tokens])
-    sentence = collate(tokenize(model.tokenizer, [tokens]), "cpu")
-    with torch.inference_mode():
-        table = model.scorer.eval()(sentence, anchors(full, "cpu"))
+    table = score_table(model.scorer, tokenize(model.tokenizer, [tokens]), full)
     spans = {full.span(NodeId(number)): number for number in range(full.nodes)}
     weights: dict[tuple[str, ...], float] = {}
     for found in all_derivations(parser.grammar, tokens):
@@ -277,6 +274,15 @@ def test_where_no_reading_is_legal_the_parser_abstains(ambiguous: Parser) -> Non
     parser = limited(ambiguous, TargetGrammar.parse("<program> ::= nothing"))
     reason = "illegal target: 'walk' is part of no legal program"
     assert parser.parse("walk") == Answer("walk", system="grammar", reason=reason)
+
+
+def test_an_illegal_sentence_of_very_many_derivations_is_not_explained(
+    ambiguous: Parser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parser = limited(ambiguous, TargetGrammar.parse("<program> ::= nothing"))
+    monkeypatch.setattr(parser_module, "MAX_COMPARED", 0)
+    answer = parser.parse("walk")
+    assert (answer.target, answer.reason) == (None, "illegal target")
 
 
 def test_a_batch_says_what_its_sentences_say_alone_in_their_order(

@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from nqg.grammar.arrays import Int64Array
 from nqg.grammar.chart import charts, goal_charts
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import Hypergraph, NodeId
@@ -47,12 +48,12 @@ def test_every_node_of_a_goal_forest_finds_its_span_in_the_full_one(
             assert full.span(NodeId(int(numbers[node]))) == goal.span(NodeId(node))
 
 
-def spans_of(found: Anchors) -> list[tuple[int, int, int]]:
+def spans_of(found: Anchors[Int64Array]) -> list[tuple[int, int, int]]:
     """The sentence, the first and the last token of every span."""
     (sentences, starts), (others, ends) = (
         (
-            edges.sentences[edges.of_spans.numpy()].tolist(),
-            edges.tokens[edges.of_spans.numpy()].tolist(),
+            edges.sentences[edges.of_spans].tolist(),
+            edges.tokens[edges.of_spans].tolist(),
         )
         for edges in (found.starts, found.ends)
     )
@@ -62,7 +63,7 @@ def spans_of(found: Anchors) -> list[tuple[int, int, int]]:
 
 def test_anchors_name_the_sentence_and_the_first_and_last_token_of_each_span() -> None:
     grammar = Grammar.parse("jump ### J\nNT_1 twice ### NT_1 NT_1")
-    found = anchors(charts(grammar, [("jump", "twice"), ("fly",), ("jump",)]), "cpu")
+    found = anchors(charts(grammar, [("jump", "twice"), ("fly",), ("jump",)]))
     assert spans_of(found) == [(0, 0, 0), (0, 0, 1), (2, 0, 0)]
 
 
@@ -72,7 +73,7 @@ def test_a_batch_has_the_spans_of_its_sentences_and_names_no_token_twice(
 ) -> None:
     full = charts(grammar, sources)
     batch = data.draw(st.lists(st.integers(0, len(sources) - 1), max_size=6))
-    found = SpanTable.of(full).select(np.array(batch, dtype=np.int64), "cpu")
+    found = SpanTable.of(full).select(np.array(batch, dtype=np.int64))
     expected = [
         (row, int(full.starts[node]), int(full.ends[node]) - 1)
         for row, sentence in enumerate(batch)

@@ -42,7 +42,7 @@ def test_a_card_tells_what_the_model_is_and_where_it_comes_from() -> None:
         "- Legal programs: all",
         "- Encoder: a small BERT (layers: 2, width: 8), trained from scratch with this model; "
         "it reads at most 512 subwords of a sentence",
-        f"- Size: {sum(weight.numel() for weight in MODEL.scorer.parameters()):,} weights (`model.safetensors`)",
+        f"- Size: {sum(weight.size for weight in MODEL.scorer.weights().values()):,} weights (`model.safetensors`)",
         "- Data: 5,000 examples, SHA-256 `f00d`",
         "- `steps`: `256`",
         "- What was noted after each of 1 steps is in `training.jsonl`",

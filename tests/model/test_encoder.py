@@ -18,34 +18,36 @@ from transformers import AutoModel, BartConfig, BartModel, RobertaConfig, Robert
 
 from encoders import save_bert, tiny_bert, wrapped
 from nqg.errors import NqgError
+from nqg.model.bert_config import BertConfig
 from nqg.model.encoder import (
     Bert,
-    BertConfig,
     BertOutput,
     TransformersEncoder,
     load_encoder,
+    mask,
     new_encoder,
+    padded,
 )
 from nqg.model.settings import EncoderSettings, ModelSettings
 from nqg.model.subwords import (
     SPECIAL,
     SubwordBatch,
     Subwords,
-    collate,
     tokenize,
     word_tokenizer,
 )
+from scoring import sentence_tensors
 
 WORDS = 20
 
 
-def batch_of(lengths: list[int]) -> SubwordBatch:
+def batch_of(lengths: list[int]) -> SubwordBatch[torch.Tensor]:
     generator = torch.Generator().manual_seed(1)
     ids = [
         tuple(torch.randint(1, WORDS, (length,), generator=generator).tolist())
         for length in lengths
     ]
-    return collate([Subwords(each, (0,), (len(each) - 1,)) for each in ids], "cpu")
+    return sentence_tensors([Subwords(each, (0,), (len(each) - 1,)) for each in ids])
 
 
 def twins(**settings: Any) -> tuple[Bert, Any]:
@@ -73,11 +75,11 @@ def twins_of(layers: int) -> tuple[Bert, Any]:
     return twins(num_hidden_layers=layers)
 
 
-def vectors_of(model: Any, sentences: SubwordBatch) -> torch.Tensor:
+def vectors_of(model: Any, sentences: SubwordBatch[torch.Tensor]) -> torch.Tensor:
     """What Hugging Face's model makes of all rows: (M, D)."""
     found = model(
-        input_ids=sentences.padded(sentences.ids),
-        attention_mask=sentences.mask().long(),
+        input_ids=padded(sentences, sentences.ids),
+        attention_mask=mask(sentences).long(),
     ).last_hidden_state
     rows: torch.Tensor = found.flatten(0, 1)[sentences.places]
     return rows
@@ -150,7 +152,7 @@ def test_the_last_layer_is_not_computed_for_subwords_that_nobody_wants() -> None
 
 def test_a_sentence_does_not_notice_its_neighbours() -> None:
     (ours, _), together = twins(), batch_of([2, 4, 6])
-    alone = collate([Subwords(tuple(together.ids[2:6].tolist()), (0,), (3,))], "cpu")
+    alone = sentence_tensors([Subwords(tuple(together.ids[2:6].tolist()), (0,), (3,))])
     torch.testing.assert_close(
         ours(together, torch.arange(2, 6)), ours(alone, torch.arange(4))
     )
@@ -219,7 +221,7 @@ def test_a_bert_of_a_folder_becomes_ours_with_its_weights(tmp_path: Path) -> Non
     assert isinstance(encoder, Bert)
     assert encoder.max_length == 9
     assert tokenize(tokenizer, SOURCES) == tokenize(word_tokenizer(SOURCES), SOURCES)
-    sentences = collate(tokenize(tokenizer, SOURCES), "cpu")
+    sentences = sentence_tensors(tokenize(tokenizer, SOURCES))
     theirs = vectors_of(AutoModel.from_pretrained(tmp_path).eval(), sentences)
     torch.testing.assert_close(
         encoder.eval()(sentences, torch.arange(len(theirs))), theirs
@@ -245,7 +247,7 @@ def test_any_other_encoder_of_a_folder_goes_through_transformers(
     assert isinstance(encoder, TransformersEncoder)
     assert not [name for name, _ in encoder.named_parameters() if "pooler" in name]
     assert encoder.max_length == 64
-    sentences = collate(tokenize(subwords, SOURCES), "cpu")
+    sentences = sentence_tensors(tokenize(subwords, SOURCES))
     rows = torch.tensor([3, 0, 5])
     torch.testing.assert_close(
         encoder.eval()(sentences, rows), vectors_of(saved.eval(), sentences)[rows]
@@ -297,7 +299,7 @@ def test_an_encoder_may_see_words_with_those_beside_them() -> None:
     assert isinstance(encoder, Bert)
     embeddings, sentences = encoder.eval().embeddings, tokenize(tokenizer, words)
     assert embeddings.neighbours is not None
-    batch = collate(sentences, "cpu")
+    batch = sentence_tensors(sentences)
     found = embeddings(batch)
     begin = 0
     for each in sorted(
@@ -332,7 +334,7 @@ def test_words_behind_the_longest_sentence_of_training_stand_next_to_its_last_on
     encoder, tokenizer = new_encoder(ModelSettings(), words, longest=3)
     assert isinstance(encoder, Bert)
     embeddings, sentences = encoder.embeddings, tokenize(tokenizer, words)
-    batch, table = collate(sentences, "cpu"), embeddings.position_embeddings.weight
+    batch, table = sentence_tensors(sentences), embeddings.position_embeddings.weight
     near = torch.cat([table[:4], 0.99 * table[3] + 0.01 * table[4:]])
     for is_training, positions in ((True, table), (False, near)):
         embeddings.train(is_training)

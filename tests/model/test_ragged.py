@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqg.grammar.ragged import Ragged
-from nqg.model.spans import to_device
+from nqg.model.tensors import to_device
 
 ROWS = st.lists(st.lists(st.integers(-9, 9), max_size=4), min_size=1, max_size=5)
 

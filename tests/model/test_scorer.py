@@ -11,8 +11,10 @@ from nqg.grammar.grammar import Grammar
 from nqg.model.encoder import new_encoder
 from nqg.model.scorer import Scorer, SpanNetwork
 from nqg.model.settings import EncoderSettings, ModelSettings
-from nqg.model.spans import Anchors, Pairs, anchors, sentence_numbers
-from nqg.model.subwords import SubwordBatch, collate, tokenize
+from nqg.model.spans import Pairs, sentence_numbers
+from nqg.model.subwords import tokenize
+from nqg.model.tensors import BatchTensors
+from scoring import batch_tensors, sentence_tensors
 
 GRAMMAR = Grammar.parse(
     "jump ### J\nwalk ### W\nNT_1 twice ### NT_1 NT_1\nNT_1 and NT_2 ### NT_1 NT_2"
@@ -27,14 +29,14 @@ def test_a_score_is_that_of_the_formula() -> None:
     torch.manual_seed(0)
     encoder, tokenizer = new_encoder(SETTINGS, SOURCES)
     scorer = Scorer(encoder, len(GRAMMAR), SETTINGS.dimension).double().eval()
-    sentences = collate(tokenize(tokenizer, SOURCES), "cpu")
     full = charts(GRAMMAR, SOURCES)
-    table = scorer(sentences, anchors(full, "cpu"))
+    batch = batch_tensors(tokenize(tokenizer, SOURCES), full)
+    table = scorer(batch.sentences, batch.spans, batch.rows)
     assert table.dtype == torch.float64
     for row, (sentence, start, end) in enumerate(
         zip(sentence_numbers(full), full.starts, full.ends - 1, strict=True)
     ):
-        alone = collate(tokenize(tokenizer, [SOURCES[sentence]]), "cpu")
+        alone = sentence_tensors(tokenize(tokenizer, [SOURCES[sentence]]))
         vectors = encoder(alone, torch.arange(len(alone.ids)))
         ends = torch.cat(
             [vectors[start + 1], vectors[end + 1]]
@@ -53,11 +55,10 @@ def formula(network: SpanNetwork, ends: torch.Tensor) -> torch.Tensor:
 
 
 def scores_of(
-    scorer: Scorer, sentences: SubwordBatch, spans: Anchors, pairs: Pairs
+    scorer: Scorer, batch: BatchTensors, pairs: Pairs[torch.Tensor]
 ) -> torch.Tensor:
-    return scorer.pair_scores(
-        scorer.encoder(sentences, sentences.rows(spans)), spans, pairs
-    )
+    ends = scorer.encoder(batch.sentences, batch.rows)
+    return scorer.pair_scores(ends, batch.spans, pairs)
 
 
 @pytest.mark.parametrize(
@@ -68,13 +69,12 @@ def test_pairs_have_the_scores_that_they_have_in_the_table_and_send_back_the_sam
 ) -> None:
     encoder, tokenizer = new_encoder(SETTINGS, SOURCES)
     scorer = Scorer(encoder, rules, SETTINGS.dimension).double().eval()
-    sentences = collate(tokenize(tokenizer, SOURCES), "cpu")
-    spans = anchors(charts(GRAMMAR, SOURCES), "cpu")
+    batch = batch_tensors(tokenize(tokenizer, SOURCES), charts(GRAMMAR, SOURCES))
     pairs = Pairs(torch.tensor([0, 1, 3, 3]), torch.tensor([2, 2, 0, 3]))
     factors = torch.tensor([1.0, -2.0, 0.5, 3.0], dtype=torch.float64)
     of_pairs, table = (
-        scores_of(scorer, sentences, spans, pairs),
-        scorer(sentences, spans),
+        scores_of(scorer, batch, pairs),
+        scorer(batch.sentences, batch.spans, batch.rows),
     )
     torch.testing.assert_close(
         of_pairs, table[pairs.spans, pairs.rules], atol=1e-12, rtol=0
@@ -95,11 +95,9 @@ def test_pairs_have_the_scores_that_they_have_in_the_table_and_send_back_the_sam
 def test_scores_are_of_full_precision_where_the_encoder_runs_in_half() -> None:
     encoder, tokenizer = new_encoder(SETTINGS, SOURCES)
     scorer = Scorer(encoder, len(GRAMMAR), SETTINGS.dimension)
-    sentences = collate(tokenize(tokenizer, SOURCES), "cpu")
-    spans, pairs = (
-        anchors(charts(GRAMMAR, SOURCES), "cpu"),
-        Pairs(torch.tensor([1]), torch.tensor([2])),
-    )
+    batch = batch_tensors(tokenize(tokenizer, SOURCES), charts(GRAMMAR, SOURCES))
+    pairs = Pairs(torch.tensor([1]), torch.tensor([2]))
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert scorer(sentences, spans).dtype == torch.float32
-        assert scores_of(scorer, sentences, spans, pairs).dtype == torch.float32
+        table = scorer(batch.sentences, batch.spans, batch.rows)
+        assert table.dtype == torch.float32
+        assert scores_of(scorer, batch, pairs).dtype == torch.float32

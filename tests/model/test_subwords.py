@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from encoders import wrapped
+from nqg.model.encoder import mask, padded
 from nqg.model.spans import Anchors, Boundaries
 from nqg.model.subwords import (
     SPECIAL,
-    SubwordBatch,
     Subwords,
     collate,
     tokenize,
     word_tokenizer,
 )
+from scoring import sentence_tensors
 from strategies import tokens
 
 VOCABULARY = [*SPECIAL, "jump", "##ing", "##s", "walk", "(", ")", "state"]
@@ -117,18 +117,18 @@ SENTENCES = [Subwords((2, 5, 6, 8, 3), (1, 3), (2, 3)), Subwords((2, 9, 3), (1,)
 
 
 def test_a_batch_has_its_shortest_sentence_first_and_no_padding() -> None:
-    batch = collate(SENTENCES, "cpu")
+    batch = sentence_tensors(SENTENCES)
     assert batch.ids.tolist() == [2, 9, 3, 2, 5, 6, 8, 3]
     assert batch.lengths == (3, 5)
-    assert batch.padded(batch.ids, 7).tolist() == [[2, 9, 3, 7, 7], [2, 5, 6, 8, 3]]
-    assert batch.mask().tolist() == [[True, True, True, False, False], [True] * 5]
+    assert padded(batch, batch.ids, 7).tolist() == [[2, 9, 3, 7, 7], [2, 5, 6, 8, 3]]
+    assert mask(batch).tolist() == [[True, True, True, False, False], [True] * 5]
 
 
 def test_a_batch_knows_the_rows_at_which_spans_begin_and_end() -> None:
     boundaries = Boundaries(
-        np.array([0, 0, 1]), np.array([0, 1, 0]), torch.tensor([0, 1, 2])
+        np.array([0, 0, 1]), np.array([0, 1, 0]), np.array([0, 1, 2])
     )
-    assert collate(SENTENCES, "cpu").rows(Anchors(boundaries, boundaries)).tolist() == [
+    assert collate(SENTENCES).rows(Anchors(boundaries, boundaries)).tolist() == [
         4,
         6,
         1,
@@ -144,8 +144,8 @@ def test_a_batch_knows_the_rows_at_which_spans_begin_and_end() -> None:
     )
 )
 def test_a_batch_holds_every_sentence_whole(sentences: list[list[int]]) -> None:
-    batch: SubwordBatch = collate(
-        [Subwords(tuple(each), (0,), (len(each) - 1,)) for each in sentences], "cpu"
+    batch = collate(
+        [Subwords(tuple(each), (0,), (len(each) - 1,)) for each in sentences]
     )
     for number, sentence in enumerate(sentences):
         first, last = batch.first_row[number], batch.last_row[number]
@@ -156,7 +156,7 @@ def test_a_batch_holds_every_sentence_whole(sentences: list[list[int]]) -> None:
 
 
 def test_a_batch_of_empty_sentences_has_no_tokens() -> None:
-    batch = collate([Subwords((2, 3), (), ())], "cpu")
+    batch = collate([Subwords((2, 3), (), ())])
     assert batch.first_row.tolist() == []
     assert batch.lengths == (2,)
 

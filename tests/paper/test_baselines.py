@@ -18,6 +18,8 @@ from nqg.data.example import Example
 from nqg.errors import FormatError, SettingsError
 from nqg.paper.baselines import (
     BASELINES,
+    Cgps,
+    SyntacticAttention,
     TwoStreamConfig,
     TwoStreams,
     TwoStreamSettings,
@@ -48,7 +50,7 @@ EXAMPLES = [
 
 def new(sizes: TwoStreamSettings = SIZES, seed: int = 0) -> TwoStreams:
     torch.manual_seed(seed)
-    return TwoStreams(TwoStreamConfig(WORDS, sizes)).eval()
+    return TwoStreams.of(TwoStreamConfig(WORDS, sizes)).eval()
 
 
 def padded(sentences: list[list[int]]) -> tuple[Tensor, Tensor]:
@@ -60,38 +62,56 @@ def padded(sentences: list[list[int]]) -> tuple[Tensor, Tensor]:
 
 def one_at_a_time(model: TwoStreams, sentence: list[int], steps: int) -> Tensor:
     """The logits of one sentence by the equations, word by word and without padding: (steps, words)."""
+    if isinstance(model, SyntacticAttention):
+        sentence = [model.start_id, *sentence]
     words = torch.tensor(sentence)
-    syntactic, semantic = model.syntactic(words), model.semantic(words)
-    ahead, behind = model.forwards(syntactic)[0], model.backwards(syntactic.flip(0))[0]
-    syntax = [
-        torch.cat([one, other])
-        for one, other in zip(ahead, behind.flip(0), strict=True)
-    ]
-    hidden, cell = torch.tanh(model.start(torch.cat([ahead[-1], behind[-1]]))).chunk(2)
-    context, found = syntax[0], []
+    rows, semantic = model.syntactic(words), model.semantic(words)
+    size = 2 * model.config.streams.units
+    hidden, cell = torch.zeros(size), torch.zeros(size)
+    found = []
+    if isinstance(model, SyntacticAttention):
+        ahead = model.context.forwards(rows)[0]
+        behind = model.context.backwards(rows.flip(0))[0].flip(0)
+        roles: list[Tensor] = [model.start_role]
+        roles += map(torch.cat, zip(ahead[:-2], behind[2:], strict=True))
+        rows = torch.stack([*roles, model.end_role])
+    assert isinstance(model, SyntacticAttention | Cgps)
+    ahead = model.reader.forwards(rows)[0]
+    behind = model.reader.backwards(rows.flip(0))[0].flip(0)
+    syntax = torch.cat([ahead, behind], 1)
+    ends = torch.cat([ahead[-1], behind[0]])
+    if isinstance(model, SyntacticAttention):
+        query = torch.relu(model.first_query(ends))
+        for _ in range(steps):
+            shares = torch.softmax(syntax @ query, 0)
+            found.append(model.output(shares @ semantic))
+            hidden, cell = model.decoder(shares @ syntax, (hidden, cell))
+            query = hidden
+        return torch.stack(found)
+    hidden, seen = ends, torch.zeros(size)
     for _ in range(steps):
-        hidden, cell = model.decoder(context, (hidden, cell))
-        powers = [torch.exp(hidden @ each) for each in syntax]
-        shares = [power / sum(powers) for power in powers]
-        context = torch.stack(
-            [share * each for share, each in zip(shares, syntax, strict=True)]
-        ).sum(0)
-        seen = torch.stack(
-            [share * each for share, each in zip(shares, semantic, strict=True)]
-        ).sum(0)
-        found.append(model.output(seen))
+        hidden, cell = model.decoder(seen, (hidden, cell))
+        context = torch.softmax(syntax @ hidden, 0) @ syntax
+        seen = model.attended(torch.cat([hidden, context]))
+        within = min(len(words), model.config.streams.positions)
+        shares = torch.softmax(model.position(seen)[:within], 0)
+        found.append(model.output(shares @ semantic[:within]))
     return torch.stack(found)
 
 
-@given(SENTENCES, st.integers(1, 4))
+@pytest.mark.parametrize("positions", [0, 3, 8])
+@given(sentences=SENTENCES, steps=st.integers(1, 4))
 def test_a_batch_has_the_logits_and_gradients_of_one_sentence_at_a_time(
-    sentences: list[list[int]], steps: int
+    positions: int, sentences: list[list[int]], steps: int
 ) -> None:
-    model, (words, mask) = new(), padded(sentences)
+    model, (words, mask) = new(replace(SIZES, positions=positions)), padded(sentences)
 
     def gradients(logits: Tensor) -> tuple[Tensor, ...]:
         return torch.autograd.grad(
-            logits.log_softmax(-1)[..., 2].sum(), list(model.parameters())
+            logits.log_softmax(-1)[..., 2].sum(),
+            list(model.parameters()),
+            allow_unused=True,
+            materialize_grads=True,
         )
 
     batch = model(
@@ -100,6 +120,56 @@ def test_a_batch_has_the_logits_and_gradients_of_one_sentence_at_a_time(
     alone = torch.stack([one_at_a_time(model, each, steps) for each in sentences])
     torch.testing.assert_close(batch, alone)
     torch.testing.assert_close(gradients(batch), gradients(alone))
+
+
+@given(st.lists(st.integers(2, WORDS - 1), min_size=1, max_size=6), st.data())
+def test_the_role_of_a_word_does_not_change_when_the_word_is_exchanged(
+    sentence: list[int], data: st.DataObject
+) -> None:
+    model = new()
+    assert isinstance(model, SyntacticAttention)
+    place = data.draw(st.integers(0, len(sentence) - 1))
+    other = [*sentence]
+    other[place] = data.draw(st.integers(2, WORDS - 1))
+
+    def roles(words: list[int]) -> Tensor:
+        ids = torch.tensor([[model.start_id, *words, 1]])
+        return model.roles(model.syntactic(ids), torch.tensor([ids.shape[1]]))[0]
+
+    before, after = roles(sentence), roles(other)
+    assert before.shape == (len(sentence) + 2, 2 * SIZES.syntactic)
+    assert torch.equal(before[place + 1], after[place + 1])
+    assert torch.equal(before[0], model.start_role)
+    assert torch.equal(before[-1], model.end_role)
+    # A neighbour's role does tell the word.
+    if other != sentence and len(sentence) > 1:
+        neighbour = place if place else place + 2
+        assert not torch.equal(before[neighbour], after[neighbour])
+
+
+def test_the_first_query_of_syntactic_attention_meets_a_zero_state() -> None:
+    model, (words, mask) = new(), padded([[2, 3, 1], [4, 1]])
+    sources, state, _ = model.encode(words, mask)
+    assert sources.syntax.shape == (2, 4, 2 * SIZES.units)
+    assert sources.semantics.shape == (2, 4, SIZES.semantic)
+    assert not state.hidden.any()
+    assert not state.cell.any()
+    attention, _ = model.attend(sources, state)
+    expected = (sources.syntax @ state.query.unsqueeze(2)).squeeze(2) + sources.hidden
+    torch.testing.assert_close(attention, expected.softmax(-1))
+
+
+def test_the_published_sizes() -> None:
+    attention = TwoStreams.new("syntactic-attention", WORDS, 0)
+    assert isinstance(attention, SyntacticAttention)
+    assert attention.syntactic.embedding_dim == 100
+    assert attention.context.forwards.hidden_size == 100
+    assert attention.reader.forwards.hidden_size == 200
+    assert attention.decoder.hidden_size == 400
+    cgps = TwoStreams.new("cgps", WORDS, 0)
+    assert isinstance(cgps, Cgps)
+    assert cgps.reader.forwards.hidden_size == 32
+    assert cgps.decoder.hidden_size == 64
 
 
 @given(SENTENCES)
@@ -144,7 +214,7 @@ def test_the_noise_and_the_penalty_are_those_of_the_settings_and_rest_when_it_an
     None
 ):
     settings, (words, mask) = (
-        replace(SIZES, noise=0.5, penalty=0.25),
+        replace(SIZES, positions=8, noise=0.5, penalty=0.25),
         padded([[2, 3], [4]]),
     )
     model = new(settings)
@@ -170,7 +240,7 @@ def test_the_noise_and_the_penalty_are_those_of_the_settings_and_rest_when_it_an
 
 
 def test_the_penalty_is_part_of_the_loss() -> None:
-    model = new(replace(SIZES, penalty=0.25))
+    model = new(replace(SIZES, positions=8, penalty=0.25))
     batch = SubwordCorpus(
         [SubwordPair((2, 3, 1), (4, 1))], 0, 0, torch.device("cpu")
     ).collate([0])
@@ -183,11 +253,13 @@ def test_the_penalty_is_part_of_the_loss() -> None:
     assert found.penalty.item() > 0
 
 
-@given(SENTENCES)
+@pytest.mark.parametrize("positions", [0, 8])
+@given(sentences=SENTENCES)
 def test_what_is_written_is_the_likeliest_token_of_every_step_until_the_end(
-    sentences: list[list[int]],
+    positions: int, sentences: list[list[int]]
 ) -> None:
-    model, (words, mask) = new(seed=3), padded(sentences)
+    sizes = replace(SIZES, positions=positions)
+    model, (words, mask) = new(sizes, seed=3), padded(sentences)
     config = GenerationConfig(max_new_tokens=6)  # type: ignore[no-untyped-call]
     rows = model.generate(words, mask, config, LogitsProcessorList())
     best = model(
@@ -199,13 +271,14 @@ def test_what_is_written_is_the_likeliest_token_of_every_step_until_the_end(
         assert not any(row[end:])
 
 
-@pytest.mark.parametrize("name", BASELINES)
+@pytest.mark.parametrize(
+    ("name", "rate"), [("syntactic-attention", 0.001), ("cgps", 0.02)]
+)
 def test_a_baseline_learns_and_its_folder_answers_alike(
-    name: str, tmp_path: Path
+    name: str, rate: float, tmp_path: Path
 ) -> None:
-    trained = FineTuning(
-        EXAMPLES, Seq2seqSettings.of(name), replace(BRIEF, steps=80), device="cpu"
-    )
+    brief = replace(BRIEF, steps=80, learning_rate=rate)
+    trained = FineTuning(EXAMPLES, Seq2seqSettings.of(name), brief, device="cpu")
     losses = [step.loss for step in trained.steps()]
     assert losses[-1] < losses[0] / 2
     trained.seq2seq.save(tmp_path / "model")
@@ -215,12 +288,13 @@ def test_a_baseline_learns_and_its_folder_answers_alike(
     assert loaded.settings.prefix == ""
 
 
-def test_the_same_seed_gives_the_same_weights() -> None:
+@pytest.mark.parametrize("name", BASELINES)
+def test_the_same_seed_gives_the_same_weights(name: str) -> None:
     def weights(seed: int) -> list[Tensor]:
         brief = replace(BRIEF, steps=3, seed=seed)
         return list(
             Seq2seq.train(
-                EXAMPLES, Seq2seqSettings.of("cgps"), brief, device="cpu"
+                EXAMPLES, Seq2seqSettings.of(name), brief, device="cpu"
             ).model.parameters()
         )
 
@@ -238,7 +312,7 @@ def test_a_damaged_folder_is_refused_with_the_reason(tmp_path: Path) -> None:
     (folder / "config.json").write_text(json.dumps(config))
     with pytest.raises(
         FormatError,
-        match=r"weights 'forwards.weight_ih_l0' have the shape \(256, 8\), expected",
+        match=r"weights '.*' have the shape .*, expected",
     ):
         TwoStreams.from_pretrained(folder)
     del config["streams"]

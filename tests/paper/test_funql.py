@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from nqg.errors import FormatError
 from nqg.paper.funql import (
     MAX_DEPTH,
-    Call,
+    Application,
     Entity,
     EntityKind,
     Name,
@@ -42,15 +42,19 @@ def complaint_about(text: str) -> str | None:
 
 
 def test_a_program_of_the_corpus_becomes_a_tree_of_typed_nodes() -> None:
-    assert parse_funql("answer(city(loc_2(stateid('virginia'))))") == Call(
+    assert parse_funql("answer(city(loc_2(stateid('virginia'))))") == Application(
         "answer",
-        (Call("city", (Call("loc_2", (Entity(EntityKind.STATE, "virginia"),)),)),),
+        (
+            Application(
+                "city", (Application("loc_2", (Entity(EntityKind.STATE, "virginia"),)),)
+            ),
+        ),
     )
 
 
 def test_the_spaced_form_is_read_by_the_same_parser() -> None:
-    assert parse_funql("exclude ( state , elevation_2 ( 0 ) )") == Call(
-        "exclude", (Name("state"), Call("elevation_2", (Number(Decimal(0)),)))
+    assert parse_funql("exclude ( state , elevation_2 ( 0 ) )") == Application(
+        "exclude", (Name("state"), Application("elevation_2", (Number(Decimal(0)),)))
     )
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from geobase_rows import geobase_of, names_of
 from nqg.paper.denotations import NotExecutable, denotation, executed
-from nqg.paper.funql import Call, Entity, EntityKind, Name, Term
+from nqg.paper.funql import Application, Entity, EntityKind, Name, Term
 from nqg.paper.geobase import Geography
 from oracles import denoted
 
@@ -251,7 +251,7 @@ def named(kind: EntityKind) -> Things:
 
 def applied(names: str, *arguments: Things) -> Things:
     return st.builds(
-        lambda name, *terms: Call(name, terms),
+        lambda name, *terms: Application(name, terms),
         st.sampled_from(names.split()),
         *arguments,
     )
@@ -334,7 +334,7 @@ def _joins(kind: EntityKind, below: dict[EntityKind, Things]) -> Things:
 @given(programs())
 def test_execution_finds_what_a_search_through_the_world_finds(program: Term) -> None:
     try:
-        value = executed(Call("answer", (program,)), SMALL)
+        value = executed(Application("answer", (program,)), SMALL)
     except (
         NotExecutable
     ):  # a join holds other kinds too, and what is left of it may be one of those alone

@@ -153,7 +153,7 @@ def test_a_missing_file_is_named() -> None:
         ),
         (
             LEAST + 'systems = ["t5"]\n',
-            "expected one of nqg, typed, inferred, syntactic-attention, .*, gated as entry 0 of 'systems'",
+            "expected one of nqg, paper-induction, .*, gated as entry 0 of 'systems'",
         ),
         (LEAST + "systems = []\n", "'systems' names none; expected at least one"),
         (

@@ -9,7 +9,9 @@ import pytest
 
 from nqg.errors import FormatError
 from nqg.paper.spider import read_schemas
-from nqg.sql.schema import ForeignKey, Schema, Table, read_database
+from nqg.sql.database import Database
+from nqg.sql.reader import DatabaseReader
+from nqg.sql.schema import ForeignKey, Schema, Table
 
 PETS = {
     "db_id": "Pets_1",
@@ -135,7 +137,7 @@ def test_a_sqlite_database_has_a_schema(tmp_path: Path) -> None:
         Table("pets", ("petid", "owner", "friend")),
         Table("old", ("stuid",)),
     )
-    assert read_database(path) == Schema(
+    assert DatabaseReader(path).schema == Schema(
         "pets #1", tables, (ForeignKey("pets.owner", "student.stuid"),)
     )
     assert path.read_bytes() == before
@@ -148,23 +150,23 @@ def test_what_is_not_a_database_is_refused(tmp_path: Path) -> None:
         FormatError,
         match=r"geo\.sqlite: expected a SQLite database, found no such file",
     ):
-        read_database(path)
+        Database.open(path)
     path.write_text("create table city (name)")
     with pytest.raises(
         FormatError,
         match=r"geo\.sqlite: .* found a file that cannot be read as one: file is not a",
     ):
-        read_database(path)
+        Database.open(path)
     path.write_bytes(b"")
     with pytest.raises(
         FormatError,
         match="expected a SQLite database with at least one table, found none",
     ):
-        read_database(path)
+        Database.open(path)
 
 
 def test_the_published_database_of_geoquery_is_read(real_data: Path) -> None:
-    schema = read_database(real_data / "geoquery_sql/geography.sqlite")
+    schema = DatabaseReader(real_data / "geoquery_sql/geography.sqlite").schema
     names = ["border_info", "city", "highlow", "lake", "mountain", "river", "state"]
     assert [table.name for table in schema.tables] == names
     assert len(schema.columns) == 29
@@ -178,6 +180,6 @@ def test_a_name_in_a_database_that_is_not_utf_8_is_refused(tmp_path: Path) -> No
     path.write_bytes(path.read_bytes().replace(b"pets", b"p\xffts"))
     with pytest.raises(
         FormatError,
-        match=r"pets\.sqlite: expected a SQLite database, found a file that cannot be read",
+        match=r"pets\.sqlite: no table can be read: table 'p.ts': 'utf-8' codec can't",
     ):
-        read_database(path)
+        Database.open(path)

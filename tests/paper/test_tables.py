@@ -1,10 +1,21 @@
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nqg.evaluation.metrics import spread
-from nqg.paper.recipe import SystemName
-from nqg.paper.records import Cell, Record, Results, Series
-from nqg.paper.tables import ResultTable, markdown, tables
+from nqg.paper.recipe import SystemName, read_recipe
+from nqg.paper.records import STYLES, Cell, Record, Results, Series
+from nqg.paper.tables import (
+    GEOQUERY,
+    MCD,
+    RANKED,
+    SCAN,
+    ResultTable,
+    markdown,
+    mean_ranks,
+    tables,
+)
 
 
 def record(
@@ -68,6 +79,13 @@ def test_the_main_table_has_our_mean_and_deviation_beside_the_papers_figure() ->
     assert ("NQG (embedded)", "100.0", "—") in main.rows
     assert ("paper: NQG", "100.0", "41.1") in main.rows
     assert ("paper: T5-Base", "14.4", "54.3") in main.rows
+
+
+def test_a_figure_of_fewer_runs_than_others_in_its_row_says_how_many() -> None:
+    few = record("geoquery-length", "nqg", "mpnet", 0, accuracy=0.25)
+    main = tables(Results.collected([*RESULTS.records, few]))[0]
+    rows = {row[0]: row[1:] for row in main.rows}
+    assert rows["NQG (mpnet)"] == ("—", "25.0 (n = 1)", "44.0 ± 1.4")
 
 
 def test_the_column_of_mcd_is_the_mean_of_the_three_splits_where_all_were_run() -> None:
@@ -164,7 +182,7 @@ def test_the_table_of_splits_names_the_model_behind_its_accuracy() -> None:
 
 
 def test_grammar_sizes_have_their_ratio() -> None:
-    assert table(8).rows == (("scan, length", "16,990", "20", "849.5", "21"),)
+    assert table(8).rows == (("scan, length: NQG", "16,990", "20", "849.5", "21"),)
 
 
 def test_deviations_need_more_than_one_seed() -> None:
@@ -177,10 +195,14 @@ def test_deviations_need_more_than_one_seed() -> None:
 def test_every_run_is_listed_with_its_command_and_machine() -> None:
     runs = next(each for each in tables(RESULTS) if each.number is None)
     rows = {row[0]: row[1:] for row in runs.rows}
-    assert rows["`geoquery-tmcd --systems nqg --encoder mpnet`"][:2] == (
+    assert rows["`geoquery-tmcd --systems nqg --encoder mpnet`"][:3] == (
         "2",
+        "0",
         "44.0 ± 1.4",
     )
+    trained = replace(RESULTS.records[0], settings={"steps": 4000})
+    runs = tables(Results.collected([trained]))[-1]
+    assert runs.rows[0][1:3] == ("1", "4,000")
     assert rows["`geoquery-tmcd --systems seq2seq --seq2seq flan`"][0] == "1"
     assert runs.heading == "Runs"
 
@@ -251,3 +273,28 @@ def test_systems_of_others_have_no_weights_in_their_command() -> None:
     )
     assert ("CGPS (scratch)", "90.0") in found[0].rows
     assert found[-1].rows[0][0] == "`scan-jump --systems cgps`"
+
+
+def test_average_ranks_are_those_of_the_paper_where_its_figures_are_ours() -> None:
+    records = []
+    for name in (*SCAN[:-1], *MCD, *GEOQUERY):
+        recipe = read_recipe(name)
+        # The paper reports the mean of the three splits, which every one of them stands for here.
+        for system in RANKED:
+            accuracy = recipe.paper.accuracy[STYLES[system].paper]
+            records.append(record(name, system, "any", 0, accuracy=accuracy / 100))
+    ranks = [
+        each for each in tables(Results.collected(records)) if "rank" in each.title
+    ]
+    assert ranks[0].rows == (
+        ("Syntactic Attention", "3.88", "3.88"),
+        ("CGPS", "4.38", "4.38"),
+        ("T5", "2.88", "2.88"),
+        ("NQG", "2.25", "2.25"),
+        ("NQG-T5", "1.00", "1.00"),
+    )
+
+
+def test_there_is_no_average_rank_where_a_system_is_missing() -> None:
+    assert mean_ranks({"nqg": [1.0, None], "seq2seq": [0.5, 0.5]}) == {}
+    assert not [each for each in tables(RESULTS) if "rank" in each.title]

@@ -118,10 +118,21 @@ def test_examples_come_from_whatever_holds_them(source: list[tuple[str, str]]) -
             [{"source": "walk"}],
             "data:1: expected 'target' .or program, output, query, label., found source",
         ),
-        ([("walk", "W"), ("run", " ")], "data:2: the target is empty"),
+        ([("walk", "W"), (" ", "R")], "data:2: the source is empty"),
+        (
+            [("walk", ""), ("run", " ")],
+            "data: expected at least one example, found sentences that are out of scope",
+        ),
         ("none.tsv", "none.tsv: no such file"),
     ],
-    ids=["nothing", "a string", "no program", "an empty program", "no file"],
+    ids=[
+        "nothing",
+        "a string",
+        "no program",
+        "an empty sentence",
+        "only sentences out of scope",
+        "no file",
+    ],
 )
 def test_what_is_not_an_example_is_refused_with_its_place(
     source: list[tuple[str, str]], complaint: str
@@ -139,7 +150,6 @@ def test_progress_is_events_and_the_last_is_a_report() -> None:
         Stage.TYPES,
         Stage.GRAMMAR,
         Stage.PARSER,
-        Stage.CONFIDENCE,
     ]
     steps = [
         event

@@ -420,6 +420,6 @@ def test_in_training_every_other_sentence_is_one_of_unknown_words() -> None:
     assert len(data) == 1
     shown = [
         tokenizer.id_to_token(number)
-        for number in data.collate([0, 0], torch.device("cpu")).sentences.ids
+        for number in data.collate([0, 0], torch.device("cpu")).tensors.sentences.ids
     ]
     assert shown == ["[CLS]", "play", "jude", "[SEP]", "[CLS]", "play", "@Xx", "[SEP]"]

@@ -19,9 +19,12 @@ from sqlalchemy import URL, create_engine
 
 from nqg.errors import FormatError, NqgError
 from nqg.slots.slot import column_values
-from nqg.sql.database import FUNCTIONS, Database, QueryError, Rows, UrlDatabase
+from nqg.sql.database import Database, QueryError, Rows
 from nqg.sql.database_url import connected
 from nqg.sql.execution import is_ordered, same_result
+from nqg.sql.query_check import checked_words
+from nqg.sql.sqlite_file import FUNCTIONS
+from nqg.sql.tokens import sql_words
 
 PRODUCTS = [("lamp", 40, 3), ("desk", 320, 0), ("chair", 150, 12), ("pen", 2, 500)]
 SCHEMA = """
@@ -49,9 +52,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def shop(path: Path, request: pytest.FixtureRequest) -> Database:
     """The shop, opened as a file and through SQLAlchemy."""
     url = URL.create("sqlite", database=str(path)).render_as_string()
-    found = Database.open(path if request.param == "file" else url)
-    assert isinstance(found, UrlDatabase) == (request.param == "url")
-    return found
+    return Database.open(path if request.param == "file" else url)
 
 
 @pytest.fixture(autouse=True)
@@ -243,7 +244,7 @@ def test_a_database_that_changes_is_read_anew(
     )
     path.unlink()
     with pytest.raises(
-        QueryError, match="the query does not run: unable to open database file"
+        QueryError, match="the query does not run: the database cannot be reached"
     ):
         database.run("select x from t")
 
@@ -361,7 +362,7 @@ def test_a_connection_cannot_write_whatever_it_is_asked(path: Path) -> None:
     with (
         pytest.raises(NqgError, match="attempt to write a readonly database"),
         connected(
-            URL.create("sqlite", database=str(path)).render_as_string()
+            URL.create("sqlite", database=str(path)).render_as_string(), seconds=5
         ) as connection,
     ):
         connection.exec_driver_sql("delete from product")
@@ -386,3 +387,23 @@ def test_a_column_that_is_called_like_a_command_is_not_a_way_to_write(
         connection.exec_driver_sql(f'create table t (a, "{word}")')
     with pytest.raises(QueryError, match=f"'{word}' is not allowed in it"):
         Database.open(f"sqlite:///{path}").run(f"select a {word} t from t")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select t.pg_shadow from product as t , sale as pg_shadow",
+        "select (t).pg_shadow from product as t , sale as pg_shadow",
+        "select t.city from product as t",
+        "select name from hidden.product , sale as hidden",
+        "select price as regrole from product order by regrole 'postgres'",
+        "select name as current_user from product where current_user = 'x'",
+    ],
+)
+def test_a_name_that_is_not_a_column_of_its_table_is_refused_at_a_url(
+    path: Path, query: str
+) -> None:
+    """PostgreSQL would read such a name as the call of a function, a type or another schema."""
+    schema = Database.open(path).schema
+    with pytest.raises(FormatError, match="the query does not run: "):
+        checked_words(sql_words(query), schema, "postgresql://")

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from nqg.paper.spider import database_of, load_spider_xsp, read_schemas
 from nqg.sql.names import AliasStyle, named_aliases, numbered_aliases, sql_problem
-from nqg.sql.schema import Schema, Table, read_database
+from nqg.sql.reader import DatabaseReader
+from nqg.sql.schema import Schema, Table
 from nqg.sql.target_grammar import SqlConstants, SqlForm, sql_target_grammar
 from nqg.sql.tokens import RESERVED, sql_text, sql_words
 from nqg.types.target_grammar import TargetGrammar
@@ -284,7 +285,7 @@ def spider(real_data: Path) -> list[tuple[Schema, str]]:
 
 @pytest.fixture(scope="module")
 def geography(real_data: Path) -> list[tuple[Schema, str]]:
-    schema = read_database(real_data / "geoquery_sql/geography.sqlite")
+    schema = DatabaseReader(real_data / "geoquery_sql/geography.sqlite").schema
     entries = json.loads((real_data / "geoquery_sql/geography.json").read_text())
     return [(schema, query) for entry in entries for query in entry["sql"]]
 

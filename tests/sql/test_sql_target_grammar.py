@@ -13,7 +13,8 @@ from nqg.errors import FormatError, SettingsError
 from nqg.paper.spider import database_of, load_spider_xsp, read_schemas
 from nqg.paper.sql_tree import sql_tree
 from nqg.sql.names import named_aliases, sql_problem
-from nqg.sql.schema import Schema, Table, read_database
+from nqg.sql.reader import DatabaseReader
+from nqg.sql.schema import Schema, Table
 from nqg.sql.target_grammar import SqlConstants, SqlForm, sql_target_grammar
 from nqg.sql.tokens import sql_text, sql_tokens, sql_words
 from nqg.types.target_grammar import TargetGrammar
@@ -373,7 +374,7 @@ def _is_read(tokens: tuple[str, ...]) -> bool:
 def test_every_query_of_geoquery_is_legal_but_one_that_names_a_table_out_of_its_place(
     real_data: Path,
 ) -> None:
-    schema = read_database(real_data / "geoquery_sql/geography.sqlite")
+    schema = DatabaseReader(real_data / "geoquery_sql/geography.sqlite").schema
     entries = json.loads((real_data / "geoquery_sql/geography.json").read_text())
     queries = [
         named_aliases(query.lower()) for entry in entries for query in entry["sql"]

@@ -56,7 +56,7 @@ def fitting(
 
 
 def dev_set(training: ParserTraining, examples: list[Example]) -> DevSet:
-    return DevSet.of(training.model, examples, Parser(training.model))
+    return DevSet.of(training.model, training.scorer, examples, Parser(training.model))
 
 
 def test_the_parser_ends_with_the_weights_that_did_best_on_dev_examples() -> None:
@@ -72,7 +72,7 @@ def test_the_parser_ends_with_the_weights_that_did_best_on_dev_examples() -> Non
     assert Parser(model.model).parse("jump twice").target == "J J"
     assert all(
         torch.equal(best.weights[name], tensor)
-        for name, tensor in model.model.scorer.state_dict().items()
+        for name, tensor in model.scorer.state_dict().items()
     )
 
 
@@ -127,10 +127,8 @@ def test_dev_scores_count_right_answers_and_average_the_losses_of_what_is_derive
     )
     scores = dev_set(model, [*EXAMPLES, wrong, unknown, long]).scores()
     assert scores.exact_match == 4 / 7
-    model.model.scorer.eval()
-    expected = batch_loss(
-        model.model.scorer, model.data.collate([0, 1, 2, 3], CPU)
-    ).item()
+    model.scorer.eval()
+    expected = batch_loss(model.scorer, model.data.collate([0, 1, 2, 3], CPU)).item()
     assert scores.loss == pytest.approx(expected, rel=1e-5)
 
 
@@ -178,6 +176,6 @@ def test_an_error_names_sentences_by_their_place_among_those_that_are_learned_fr
         GRAMMAR, examples, Parser, model=MODEL, training=SETTINGS, device="cpu"
     )
     with torch.no_grad():
-        model.model.scorer.rules.fill_(math.nan)
+        model.scorer.rules.fill_(math.nan)
     with pytest.raises(Exception, match=r"for a batch of 1 example \('walk twice'\);"):
         next(model.steps())

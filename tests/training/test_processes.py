@@ -128,7 +128,7 @@ def test_a_process_without_examples_takes_the_step_of_the_others(
 ) -> None:
     busy = training(Processes())
     (expected,) = busy.steps()
-    weights = list(busy.model.scorer.parameters())
+    weights = list(busy.scorer.parameters())
     gradients = [
         number
         for weight in weights
@@ -143,5 +143,5 @@ def test_a_process_without_examples_takes_the_step_of_the_others(
     monkeypatch.setattr(torch.distributed, "broadcast", lambda tensor, rank: None)
     idle = training(Processes(count=2, rank=1))
     assert list(idle.steps()) == [expected]
-    for ours, theirs in zip(idle.model.scorer.parameters(), weights, strict=True):
+    for ours, theirs in zip(idle.scorer.parameters(), weights, strict=True):
         torch.testing.assert_close(ours, theirs)

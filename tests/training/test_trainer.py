@@ -21,12 +21,12 @@ from nqg.inference.parser import Parser
 from nqg.model.forest_crf import TrainingData, batch_loss
 from nqg.model.forests import build_forests
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
-from nqg.model.spans import anchors
-from nqg.model.subwords import collate, tokenize
+from nqg.model.subwords import tokenize
 from nqg.training.parser_training import ParserTraining, batches
 from nqg.training.records import DevScores
 from nqg.training.trainer import Diverged, LearningRate, Trainer, autocast, copied
 from oracles import all_derivations
+from scoring import score_table
 
 GRAMMAR = Grammar.parse("""
 jump ### J
@@ -61,20 +61,19 @@ def fitting(
 def exact() -> ParserTraining:
     """A model in float64 without dropout."""
     found = fitting()
-    found.model.scorer.double().eval()
+    found.scorer.double().eval()
     return found
 
 
 def loss(model: ParserTraining, batch: list[int]) -> torch.Tensor:
-    return batch_loss(model.model.scorer, model.data.collate(batch, CPU))
+    return batch_loss(model.scorer, model.data.collate(batch, CPU))
 
 
 def enumerated_loss(model: ParserTraining, example: Example) -> float:
     """-log p(target | source), derivation by derivation."""
     saved, source = model.model, example.source_tokens
     full = charts(GRAMMAR, [source])
-    sentence = collate(tokenize(saved.tokenizer, [source]), CPU)
-    table = saved.scorer(sentence, anchors(full, CPU)).detach()
+    table = score_table(model.scorer, tokenize(saved.tokenizer, [source]), full)
     spans = {full.span(NodeId(number)): number for number in range(full.nodes)}
     derivations = all_derivations(GRAMMAR, source)
     weights = [
@@ -115,7 +114,7 @@ def test_the_loss_of_a_batch_is_the_mean_of_the_losses_of_its_parts() -> None:
 
 def test_the_gradient_for_the_rules_passes_a_numerical_check() -> None:
     model = exact()
-    scorer = model.model.scorer
+    scorer = model.scorer
 
     def of_rules(rules: torch.Tensor) -> torch.Tensor:
         del scorer.rules
@@ -131,9 +130,7 @@ def test_every_weight_gets_a_gradient() -> None:
     model = exact()
     loss(model, [0, 1, 2, 3, 4]).backward()  # type: ignore[no-untyped-call]
     idle = [
-        name
-        for name, weight in model.model.scorer.named_parameters()
-        if weight.grad is None
+        name for name, weight in model.scorer.named_parameters() if weight.grad is None
     ]
     assert not idle
 
@@ -204,9 +201,7 @@ def test_the_schedule_bears_a_warm_up_of_nothing_and_one_longer_than_training(
 
 
 def weights(model: ParserTraining) -> dict[str, torch.Tensor]:
-    return {
-        name: weight.clone() for name, weight in model.model.scorer.state_dict().items()
-    }
+    return {name: weight.clone() for name, weight in model.scorer.state_dict().items()}
 
 
 def is_same(ones: dict[str, torch.Tensor], others: dict[str, torch.Tensor]) -> bool:
@@ -236,7 +231,7 @@ def test_parsing_in_the_middle_of_training_does_not_change_its_course() -> None:
 
 def test_an_encoder_that_comes_ready_to_read_is_made_to_learn() -> None:
     model = fitting()
-    scorer = model.model.scorer
+    scorer = model.scorer
     scorer.encoder.eval()  # as pre-trained ones come, while the scorer around them is new
     assert scorer.training
     next(model.steps())
@@ -258,7 +253,7 @@ def test_a_loss_that_is_no_number_stops_training_at_its_step() -> None:
     steps = model.steps()
     list(islice(steps, 2))
     with torch.no_grad():
-        model.model.scorer.rules.fill_(math.nan)
+        model.scorer.rules.fill_(math.nan)
     before = weights(model)
     with pytest.raises(Diverged) as caught:
         next(steps)
@@ -276,7 +271,7 @@ def test_a_loss_that_is_no_number_stops_training_at_its_step() -> None:
 def test_a_gradient_that_is_no_number_stops_training_too() -> None:
     model = fitting(steps=9)
     before = weights(model)
-    model.model.scorer.rules.register_hook(lambda gradient: gradient * math.inf)  # type: ignore[no-untyped-call]
+    model.scorer.rules.register_hook(lambda gradient: gradient * math.inf)  # type: ignore[no-untyped-call]
     with pytest.raises(
         Diverged,
         match=r"the gradient of step 1 is (inf|nan), at learning rate 0\.0005 and for a batch",
@@ -292,7 +287,7 @@ def test_an_error_names_a_few_sentences_of_a_large_batch_only() -> None:
         GRAMMAR, EXAMPLES, Parser, model=TINY, training=training, device="cpu"
     )
     with torch.no_grad():
-        model.model.scorer.rules.fill_(math.nan)
+        model.scorer.rules.fill_(math.nan)
     with pytest.raises(Diverged) as caught:
         next(model.steps())
     named = ", ".join(
@@ -311,7 +306,7 @@ def test_a_setting_decides_about_half_precision_and_weights_stay_in_full() -> No
         losses[name] = [step.loss for step in model.steps()]
         assert all(
             weight.dtype == torch.float32
-            for weight in model.model.scorer.state_dict().values()
+            for weight in model.scorer.state_dict().values()
         )
     assert losses["auto"] == losses["float32"] != losses["bf16"]
     assert losses["bf16"] == pytest.approx(
@@ -323,7 +318,7 @@ def test_half_precision_changes_the_loss_by_rounding_and_forests_are_summed_up_i
     None
 ):
     model = exact()
-    scorer = model.model.scorer.float()
+    scorer = model.scorer.float()
     expected = loss(model, [0, 1, 2, 3, 4])
     with autocast("bf16", CPU):
         found = loss(model, [0, 1, 2, 3, 4])

@@ -89,9 +89,8 @@ def test_a_program_may_be_as_deep_as_it_likes() -> None:
 
 
 def reader(*programs: str) -> ProgramReader:
-    return ProgramReader.of(
-        term for program in programs if (term := read_term(program.split()))
-    )
+    terms = [read_term(program.split()) for program in programs]
+    return ProgramReader.of(list(filter(None, terms)), [1] * len(programs))
 
 
 def test_words_that_begin_phrases_of_one_length_are_set_before_terms() -> None:
@@ -116,3 +115,21 @@ def test_phrases_are_words_inside_brackets_only() -> None:
     assert phrase is not None
     assert plain.resolved(phrase) == Term(BARE, ("new", "york"))
     assert plain.resolved(phrase, is_inside=False) is None
+
+
+def named(name: str, *keys: str) -> str:
+    inside = " , ".join(f'" {key} " : 1' for key in keys)
+    return f'{{ " tool " : " {name} " , " with " : {{ {inside} }} }}'
+
+
+def test_an_object_that_names_a_function_is_a_call() -> None:
+    calls = [named("on", "room"), named("dim", "room", "level")]
+    terms = [read_term(call.split()) for call in calls]
+    known = list(filter(None, terms))
+    resolved = ProgramReader.of(known, [2, 2]).resolved(known[1])
+    assert resolved is not None
+    assert resolved.word == ("dim",)
+    assert len(resolved.arguments) == 2
+    assert " ".join(resolved.tokens()) == calls[1]
+    # Names that are seen once are values.
+    assert ProgramReader.of(known, [1, 1]).resolved(known[1]) == known[1]

@@ -18,6 +18,7 @@ from nqg.cli.main import app
 from nqg.inference.hybrid import load_with_grammar
 from nqg.inference.parser import Parser
 from nqg.sql.database import Database, Rows
+from nqg.sql.reader import DatabaseReader
 from nqg.sql.schema import Schema
 from nqg.web.middleware import Access
 from web_service import HOSTILE, HOSTILE_TARGET, running
@@ -308,6 +309,8 @@ def show(page: Page, state: str, address: str) -> None:
         "wrong token": "[role=alert]:not(:empty)",
     }
     page.wait_for_selector(ready.get(state, "#result:not([hidden])"))
+    # A form that was sent brings a new page, whose elements stand before its style sheet.
+    page.wait_for_load_state()
 
 
 # What is wrong with what is seen: text too pale for its ground (WCAG AA), or a scrolled part that shows nothing.
@@ -374,7 +377,9 @@ class Shop(Database):
 
 @pytest.fixture(scope="module")
 def shop_address(parser: Parser) -> Iterator[str]:
-    with running(parser, database=Shop("shop.db", Schema("shop", ()))) as server:
+    with running(
+        parser, database=Shop(DatabaseReader("shop.db"), Schema("shop", ()))
+    ) as server:
         yield server.address
 
 

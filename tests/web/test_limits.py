@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from nqg.inference.parser import Parser
-from nqg.web.middleware import Limits
+from nqg.web.middleware import HTTPError, Limits
 from nqg.web.service import Service
 from web_service import served
 
@@ -251,3 +251,10 @@ def test_unknown_paths_and_methods_are_refused_in_json(client: TestClient) -> No
         assert client.get(path).json() == {"error": "Not Found"}
     wrong = client.get("/api/parse")
     assert (wrong.status_code, wrong.json()) == (405, {"error": "Method Not Allowed"})
+
+
+@pytest.mark.parametrize("sentence", ["a," * 400, "你好" * 100, "-" * 101])
+def test_tokens_are_counted_as_a_model_splits_a_sentence(sentence: str) -> None:
+    with pytest.raises(HTTPError, match="tokens; at most 100 are read"):
+        Limits().check_length(sentence)
+    Limits().check_length("call Anna , and then Bob , at five")

@@ -79,6 +79,16 @@ def test_an_accepted_pair_is_a_line_of_the_training_file_and_is_not_suggested_ag
     assert [each["source"] for each in left] == ["swim"]
 
 
+def test_a_sentence_that_is_not_for_us_is_written_as_out_of_scope(
+    parser: Parser, tmp_path: Path
+) -> None:
+    with reviewed(parser, tmp_path, "fly", "swim") as client:
+        client.post("/api/examples", json={"source": "fly", "target": "OUT_OF_SCOPE"})
+        left = client.get("/api/suggestions").json()["suggestions"]
+    assert (tmp_path / "train.tsv").read_text() == f"{TRAIN}fly\tOUT_OF_SCOPE\n"
+    assert [each["source"] for each in left] == ["swim"]
+
+
 @pytest.mark.parametrize(
     ("body", "status", "words"),
     [

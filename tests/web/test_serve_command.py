@@ -110,6 +110,18 @@ def test_on_other_addresses_it_makes_up_a_token_and_demands_it(model: Path) -> N
         assert stopped(process, signal.SIGTERM) == (0, "")
 
 
+def test_one_worker_that_is_told_to_load_the_model_again_says_why_not_and_goes_on(
+    model: Path,
+) -> None:
+    with serving(model) as (process, lines):
+        assert process.stderr is not None
+        process.send_signal(signal.SIGHUP)
+        assert process.stderr.readline() == (
+            "SIGHUP: the model is not loaded again; start the server with --workers 2\n"
+        )
+        assert parsed(address(lines), "run twice")["target"] == "R R"
+
+
 def workers(pid: int) -> list[int]:
     found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return [
@@ -174,5 +186,5 @@ def test_without_the_web_extra_it_says_how_to_install_it(
     error = failure("nowhere")
     assert isinstance(error, MissingExtra)
     assert str(error) == (
-        "nqg serve needs an optional part of nqg; in its checkout: pip install -c constraints.txt -e '.[web]'"
+        "nqg serve needs an optional part of nqg: pip install 'nqg[web]'"
     )

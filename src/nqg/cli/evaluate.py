@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from nqg.answers import System
+from nqg.answers import System, in_percent
 from nqg.cli.options import (
     DatabasePlace,
     Device,
@@ -30,10 +30,16 @@ from nqg.cli.terminal import (
     report_written,
     tracked,
 )
+from nqg.data.example import in_scope, out_of_scope
 from nqg.data.example_files import read_examples, required_examples
 from nqg.errors import counted
 from nqg.evaluation.error_analysis import Breakdown, breakdown
-from nqg.evaluation.evaluation import Evaluation, Judge, judge_named
+from nqg.evaluation.evaluation import (
+    Evaluation,
+    Judge,
+    ScopeEvaluation,
+    judge_named,
+)
 from nqg.evaluation.metrics import expected_calibration_error, percent
 from nqg.evaluation.prediction_file import PredictionFile
 from nqg.extensions import load_extension
@@ -43,6 +49,7 @@ if TYPE_CHECKING:
     from nqg.inference.parser import Parser
 
 LACKS_SHOWN = 10
+SENTENCES_SHOWN = 3  # of a function; --json lists all
 # The most rows of a result when results are compared.
 MOST_ROWS = 100_000
 FIGURES = ("accuracy", "coverage", "precision")
@@ -126,7 +133,9 @@ def evaluate(options: EvaluateOptions) -> None:
 
     Accuracy is the share of examples answered correctly, coverage the share that
     is answered, precision the share of answers that are correct; ranges are 95 %
-    confidence intervals. If the model has confidence, a table shows how often
+    confidence intervals. Sentences without a program are out of scope: none of
+    them should be answered. With --breakdown, a table shows the functions that
+    are not always right. If the model has confidence, a table shows how often
     answers of each confidence are correct. Both readers of a model with two are
     tried on all examples, alone and together. The metrics `spider` and
     `denotation` need files of Spider and GeoQuery. With --database, another table
@@ -136,7 +145,8 @@ def evaluate(options: EvaluateOptions) -> None:
     model, test = _model_and_test(options)
     with progress_bar() as progress:
         judge = judge_named(options.metric, progress=progress)
-    examples = required_examples(test)
+    pairs = required_examples(test, allows_out_of_scope=True)
+    examples = in_scope(pairs)
     system, parser, is_joint = _system(model, options)
     if options.breakdown and options.data is None and system is not parser:
         reason = "errors of a system without a grammar are explained by what its training data lacked"
@@ -148,6 +158,14 @@ def evaluate(options: EvaluateOptions) -> None:
         open_database = load_extension("nqg.sql.database:Database").open
         database = open_database(options.database, most_rows=MOST_ROWS)
         system = load_extension("nqg.sql.execution:Executed")(system, database)
+
+    # Sentences out of scope should have no answer.
+    scope = ScopeEvaluation(
+        list(system.answers(pair.source for pair in out_of_scope(pairs)))
+    )
+    if not examples:
+        print_results({"out_of_scope": scope.to_dict()}, *_scope_texts(scope))
+        return
 
     # Ask the system, and judge what it answers.
     answers = system.answers(example.source for example in examples)
@@ -164,9 +182,15 @@ def evaluate(options: EvaluateOptions) -> None:
         by_rows = Evaluation(same_rows, examples, evaluation.answers)
         values["execution"] = by_rows.to_dict()["systems"]
         texts += ["\nright if the rows are the same:", _table(by_rows)]
+    if scope.answers:
+        values["out_of_scope"] = scope.to_dict()
+        texts += ["", *_scope_texts(scope)]
     causes = None
     if options.breakdown:
-        train = read_examples(options.data) if options.data else []
+        texts += _function_texts(evaluation)
+        train = []
+        if options.data:
+            train = in_scope(read_examples(options.data, allows_out_of_scope=True))
         explain = partial(
             breakdown, examples, evaluation.answers, train=train, judge=judge
         )
@@ -296,6 +320,33 @@ def _score_texts(evaluation: Evaluation) -> list[Any]:
                 table.add_row(*cells)
             texts += ["", table]
     return texts
+
+
+def _scope_texts(scope: ScopeEvaluation) -> list[str]:
+    texts = [str(scope)]
+    for answer in scope.answered:
+        sure = ""
+        if answer.confidence is not None:
+            sure = f" ({in_percent(answer.confidence)})"
+        texts.append(f"  {answer.source}: {answer.target}{sure}")
+    return texts
+
+
+def _function_texts(evaluation: Evaluation) -> list[Any]:
+    """A table of the functions that are not always right, the worst first."""
+    reports = evaluation.functions
+    failing = [report for report in reports if report.right < report.examples]
+    if not failing:
+        return []
+    table = new_table("function", "right", "wrong", "abstained", "sentences")
+    for report in failing:
+        sentences = [*report.wrong, *report.abstained]
+        more = len(sentences) - SENTENCES_SHOWN
+        if more > 0:
+            sentences[SENTENCES_SHOWN:] = [f"{more:,} more"]
+        counts = (report.right, len(report.wrong), len(report.abstained))
+        table.add_row(report.function, *map(str, counts), "; ".join(sentences))
+    return ["", table]
 
 
 def _cause_texts(causes: Breakdown) -> list[Any]:

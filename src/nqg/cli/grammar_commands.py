@@ -1,4 +1,4 @@
-"""Commands about grammars: `show-grammar`, `sample`, `types` of programs, `rule` by hand."""
+"""Commands about grammars: `show-grammar`, `sample`, `types` and their `export`, `rule` by hand."""
 
 from __future__ import annotations
 
@@ -12,8 +12,16 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from nqg.answers import System
 from nqg.cli import terminal
-from nqg.cli.options import Model, TrainFile, argument, changes_option, option
+from nqg.cli.options import (
+    Model,
+    SettingsFile,
+    TrainFile,
+    argument,
+    changes_option,
+    option,
+)
 from nqg.cli.terminal import (
     detail,
     err,
@@ -24,17 +32,28 @@ from nqg.cli.terminal import (
     report_written,
 )
 from nqg.data.example import Example, distinct_pairs
-from nqg.data.example_files import format_of, required_examples, write_examples
-from nqg.errors import FAILED, NqgError, Place
+from nqg.data.example_files import (
+    format_of,
+    is_example_file,
+    required_examples,
+    write_examples,
+)
+from nqg.errors import FAILED, NqgError, Place, counted
 from nqg.evaluation.legality import Rejections, target_grammar_named
-from nqg.files import write_text
+from nqg.evaluation.rule_trial import Change, rule_trial
+from nqg.files import numbered_lines, write_text
 from nqg.grammar.grammar import Grammar, Rule
 from nqg.induction.inspection import GrammarReport, coverage
 from nqg.induction.sampling import GrammarSampler
 from nqg.induction.search_log import settings_in_comments
 from nqg.induction.settings import InductionSettings, SamplingSettings
+from nqg.inference.hybrid import Hybrid, load_with_grammar
+from nqg.inference.parser import Parser
 from nqg.inference.rules_by_hand import read_rules, with_rules, without_rules
 from nqg.model.checkpoint import SavedModel, load_model, save_rules
+from nqg.model.export import FORMATS, export_types
+from nqg.pipeline.program_types import TrainingTypes, no_place_for, training_types
+from nqg.pipeline.settings import TrainSettings
 from nqg.pipeline.task import reads_slots
 from nqg.preprocessing.preprocessor import FILE as TEXT
 from nqg.preprocessing.preprocessor import Preprocessor
@@ -42,15 +61,13 @@ from nqg.preprocessing.training_text import (
     SlotExamples,
     TrainingText,
     fit_text,
-    read_tokenized,
     tokenized,
 )
 from nqg.settings_reader import changed_settings
-from nqg.types.inference import Coarseness, InferredTypes, infer_types
+from nqg.types.inference import Coarseness
 
 # As many non-terminals as the text form of a rule can number.
 ANY_ARITY = 9999
-COARSENESS = {level.name.lower().replace("_", "-"): level for level in Coarseness}
 SHOWN_POSITIONS = 3
 
 GrammarOrModel = Annotated[
@@ -242,14 +259,11 @@ def types(
             "-o --output", "FILE", "Where to write the grammar.", show_default="stdout"
         ),
     ] = None,
-    coarseness: Annotated[
+    settings: SettingsFile = None,
+    changes: Annotated[list[str] | None, changes_option("text.slots=given")] = None,
+    tools: Annotated[
         str | None,
-        option(
-            "--coarseness",
-            "LEVEL",
-            f"How alike positions of one type are: {', '.join(COARSENESS)}.",
-            show_default="chosen on folds of the programs",
-        ),
+        option("--tools", "FILE|MODULE", "Show the types of calls of these tools."),
     ] = None,
     check: Annotated[
         str | None,
@@ -259,42 +273,49 @@ def types(
             "Hold this target grammar, a file or 'funql', against the examples.",
         ),
     ] = None,
+    other_data: Annotated[
+        Path | None,
+        option("--data", "FILE", "With --check: hold it against these examples."),
+    ] = None,
 ) -> None:
-    """Infer a grammar of the programs in a dataset, or hold one against them.
+    """Show the types of programs that training finds, or check a grammar.
 
     Example: nqg types train.tsv -o mine.grammar
 
-    The categories of the grammar are the types of programs. Edit them, and check:
-    nqg types train.tsv --check mine.grammar names the first program that is
-    rejected, and where; the exit code is then 1.
+    The categories of the grammar are the types of programs, with slots for
+    values. Edit them, and check: nqg types train.tsv --check mine.grammar names
+    the first program that is rejected, and where; the exit code is then 1.
+    `nqg train --target-grammar mine.grammar` takes them; unedited, they make
+    the same model.
     """
     # Refuse what does not go together.
-    if check and (output or coarseness):
+    if check and output:
         raise typer.BadParameter(
-            "a grammar that is checked is not inferred; omit --check, or the others"
+            "a grammar that is checked is not inferred; omit --check or --output"
         )
-    if coarseness and coarseness not in COARSENESS:
-        reason = f"'{coarseness}' is none of {', '.join(COARSENESS)}"
-        raise typer.BadParameter(reason, param_hint="--coarseness")
-    # Check a grammar, or infer one.
-    examples = read_tokenized(data)
+    if other_data and not check:
+        raise typer.BadParameter("needs a grammar to --check", param_hint="--data")
+    # Find the types as training does.
+    chosen = changed_settings(TrainSettings.of(settings), changes or [])
+    found = training_types(data, settings=chosen, tools=tools)
     if check:
-        rejections = Rejections.of(target_grammar_named(check), examples, data)
-        _report_rejections(rejections, len(examples))
+        checked = found.check(target_grammar_named(check), other_data)
+        for slot in checked.slots_without_place:
+            err.print(no_place_for(slot))
+        _report_rejections(checked.rejections, checked.programs)
         return
-    level = COARSENESS[coarseness] if coarseness else None
-    inferred = infer_types((example.target_tokens for example in examples), level)
-    head = f"# Types of the programs in {data.name}, inferred by nqg. Edit them as you like."
-    text = f"{head}\n{inferred.grammar}"
-    table = _types_table(inferred)
+    # Show them, and write them.
+    origin = "from its tools" if tools else "inferred by nqg"
+    head = f"# Types of the programs in {data.name}, {origin}. Edit them as you like."
+    text = f"{head}\n{found.grammar}"
     if output:
         write_text(output, text)
-        print_results(_types_to_dict(inferred), table)
+        print_results(_types_to_dict(found), _types_table(found))
         report_written(output)
     else:
         if not terminal.output.as_json:
-            err.print(table)
-        print_results(_types_to_dict(inferred), text.removesuffix("\n"))
+            err.print(_types_table(found))
+        print_results(_types_to_dict(found), text.removesuffix("\n"))
 
 
 def _report_rejections(rejections: Rejections, total: int) -> None:
@@ -315,9 +336,11 @@ def _report_rejections(rejections: Rejections, total: int) -> None:
         raise typer.Exit(FAILED)
 
 
-def _types_to_dict(inferred: InferredTypes) -> dict[str, Any]:
-    # The settings name the levels of coarseness, so the output names them too.
-    names = {level: name for name, level in COARSENESS.items()}
+def _types_to_dict(found: TrainingTypes) -> dict[str, Any]:
+    values: dict[str, Any] = {"grammar": str(found.grammar)}
+    inferred = found.inferred
+    if inferred is None:
+        return values
     types = [
         {
             "type": inferred_type.category.name,
@@ -328,19 +351,28 @@ def _types_to_dict(inferred: InferredTypes) -> dict[str, Any]:
         for inferred_type in inferred.types
     ]
     return {
-        "coarseness": inferred.coarseness and names[inferred.coarseness],
+        "coarseness": inferred.coarseness and _name(inferred.coarseness),
         "held_out_accepted": {
-            names[level]: round(share, 4) for level, share in inferred.accepted.items()
+            _name(level): round(share, 4) for level, share in inferred.accepted.items()
         },
         "types": types,
-        "grammar": str(inferred.grammar),
+        **values,
     }
 
 
-def _types_table(inferred: InferredTypes) -> Table:
+def _name(level: Coarseness) -> str:
+    return level.name.lower().replace("_", "-")
+
+
+def _types_table(found: TrainingTypes) -> Table:
+    """Where each type stands; types of tools have no places but those that the grammar shows."""
     table = new_table("type", "where it stands", "times", "for example")
     table.columns[2].justify = "right"
-    for inferred_type in inferred.types:
+    if found.inferred is None:
+        for category in found.grammar.categories:
+            table.add_row(str(category), "", "", "")
+        return table
+    for inferred_type in found.inferred.types:
         # The same position may be listed twice; show each one once, in the first order.
         positions = list(dict.fromkeys(inferred_type.positions))
         more = len(positions) - SHOWN_POSITIONS
@@ -355,7 +387,36 @@ def _types_table(inferred: InferredTypes) -> Table:
     return table
 
 
-RULE_HELP = """Add rules written by hand to a model, list and remove them.
+def export(
+    model: Model,
+    export_format: Annotated[
+        str,
+        option("--format", "|".join(FORMATS), "The format that the decoder reads."),
+    ],
+    output: Annotated[
+        Path | None,
+        option(
+            "-o --output", "FILE", "Where to write the grammar.", show_default="stdout"
+        ),
+    ] = None,
+) -> None:
+    """Write a model's types as a grammar for other decoders.
+
+    Example: nqg export models/mine --format gbnf -o mine.gbnf
+
+    The grammar describes programs as strings, with values for slots: gbnf is
+    for llama.cpp, lark for Lark and llguidance. json-schema is the schema of
+    calls, for models of tools and models whose programs are JSON.
+    """
+    text = export_types(load_model(model, "cpu"), export_format)
+    if output:
+        write_text(output, text)
+        report_written(output)
+    else:
+        typer.echo(text, nl=False)
+
+
+RULE_HELP = """Add rules written by hand to a model; try, list and remove them.
 
 Example: nqg rule add models/mine "NT_1 lights off ### off ( NT_1 )"
 """
@@ -376,6 +437,8 @@ def add(model: Model, rules: Rules = None, file: RulesFile = None) -> None:
 
     Example: nqg rule add models/mine "NT_1 lights off ### off ( NT_1 )"
 
+    A rule may be a template with alternatives, optional words and {slots}; see
+    docs/rules-by-hand.md.
     A rule that the model has already, or that belongs to no legal program, is
     refused with the reason; then none is added. `nqg train` keeps the rules of
     the model that it replaces.
@@ -390,6 +453,48 @@ def remove(model: Model, rules: Rules = None, file: RulesFile = None) -> None:
     Example: nqg rule remove models/mine "NT_1 lights off ### off ( NT_1 )"
     """
     _change_rules(without_rules, model, rules, file)
+
+
+@rule.command("test")
+def try_rules(
+    model: Model,
+    data: Annotated[
+        Path,
+        argument(
+            "SENTENCES",
+            "What to try: examples as .tsv or .jsonl, or sentences, a line each.",
+        ),
+    ],
+    rules: Rules = None,
+    file: RulesFile = None,
+) -> None:
+    """Show what rules would newly answer and break; nothing is written.
+
+    Example: nqg rule test models/mine train.tsv --file rules.txt
+
+    The exit code is 1 where a right answer would be lost.
+    """
+    before = load_with_grammar(model, "cpu")
+    parser = before.parser if isinstance(before, Hybrid) else before
+    assert isinstance(parser, Parser)
+    loaded = parser.model
+    changed = with_rules(loaded, *_given_rules(loaded, rules, file))
+    after: System = replace(parser, model=changed)
+    if isinstance(before, Hybrid):
+        after = replace(before, parser=after)
+    sentences: list[tuple[str, str | None]] = []
+    if is_example_file(data):
+        examples = required_examples(data, allows_out_of_scope=True)
+        sentences += [(example.source, example.target) for example in examples]
+    else:
+        sentences += [(line, None) for _, line in numbered_lines(data) if line.strip()]
+    trial = rule_trial(before, after, sentences)
+    new = len(changed.by_hand) - len(loaded.by_hand)
+    rows = [answer.to_dict() for answer in trial.answers]
+    values = {"rules": new, "tried": trial.tried, "changes": rows}
+    print_results(values, *trial.lines(), f"{counted(new, 'rule')}; {trial}")
+    if trial.of_kind(Change.BROKEN):
+        raise typer.Exit(FAILED)
 
 
 @rule.command("list")
@@ -413,17 +518,25 @@ def _change_rules(
     rules: Sequence[str] | None,
     file: Path | None,
 ) -> None:
+    model = load_model(folder, "cpu")
+    changed = change(model, *_given_rules(model, rules, file))
+    save_rules(folder, changed.by_hand)
+    # New rules are shown, or those that are left.
+    shown = [written for written in changed.by_hand if written not in model.by_hand]
+    _print_rules(changed, shown or changed.by_hand)
+    report_written(folder)
+
+
+def _given_rules(
+    model: SavedModel, rules: Sequence[str] | None, file: Path | None
+) -> tuple[list[Rule | str], dict[Rule, Place]]:
+    """The rules that a user names, and where those of a file stand, so that errors name the line."""
     if not rules and not file:
         raise typer.BadParameter(
             "expected a rule, or a --file with rules", param_hint="RULE…"
         )
-    model = load_model(folder, "cpu")
     places = read_rules(file, model.text) if file else {}
-    # The places let an error in a rule name the line of the file it was read from.
-    changed = change(model, [*(rules or []), *places], places)
-    save_rules(folder, changed.by_hand)
-    _print_rules(changed, changed.by_hand)
-    report_written(folder)
+    return [*(rules or []), *places], places
 
 
 def _print_rules(model: SavedModel, rules: Sequence[Rule]) -> None:

@@ -18,7 +18,7 @@ from nqg import __version__
 from nqg.cli.options import option
 from nqg.cli.terminal import complain, detail, details, err, interruptible, output
 from nqg.errors import FAILED, NqgError
-from nqg.extensions import load_extension
+from nqg.extensions import load_extension, missing_extra
 
 # The most columns of a help page; longer lines are hard to read.
 WIDEST = 100
@@ -27,7 +27,7 @@ ANYWHERE = ("-q", "--quiet", "-v", "--verbose", "--json")
 EPILOG = (
     "--json prints results as JSON, -q no notes, -v more of them; see `nqg --help`."
 )
-NO_JSON = ("demo", "plot", "sample", "serve")
+NO_JSON = ("demo", "export", "plot", "sample", "serve")
 
 # Old names are refused with the new ones.
 RENAMED_COMMANDS = {
@@ -133,7 +133,7 @@ COMMANDS = {
     "types": (
         "grammar_commands",
         "Learn",
-        "Infer a grammar of the programs in a dataset, or hold one against them.",
+        "Show the types of programs that training finds, or check a grammar.",
     ),
     "show-grammar": (
         "grammar_commands",
@@ -153,7 +153,7 @@ COMMANDS = {
     "rule": (
         "grammar_commands",
         "Learn",
-        "Add rules written by hand to a model, list and remove them.",
+        "Add rules written by hand to a model; try, list and remove them.",
     ),
     "parse": ("parse", "Use", "Turn sentences into programs with a trained model."),
     "evaluate": (
@@ -175,6 +175,11 @@ COMMANDS = {
         "project_commands",
         "Use",
         "Check that a model folder is whole, and print what it promises and its digest.",
+    ),
+    "export": (
+        "grammar_commands",
+        "Use",
+        "Write a model's types as a grammar for other decoders.",
     ),
     "reproduce": (
         "nqg.paper.reproduce_command",
@@ -202,7 +207,7 @@ def load_command(name: str) -> Any:
         module, _, _ = COMMANDS[name]
         if "." not in module:
             module = f"nqg.cli.{module}"
-        function = load_extension(f"{module}:{name.replace('-', '_')}")
+        function = load_extension(f"{module}:{name.replace('-', '_')}", f"nqg {name}")
     finally:
         gc.freeze()
         gc.enable()
@@ -340,13 +345,20 @@ def main() -> None:
         # The reader of our output went away, as `| head` does.
         sys.stderr.close()
         sys.exit(FAILED)
-    except (NqgError, OSError) as error:
+    except (NqgError, OSError, ModuleNotFoundError) as error:
         if not details.quiet:
             traceback.print_exc()
         # Mistakes of a user have their own exit code.
         if isinstance(error, NqgError):
             complain(str(error))
             sys.exit(error.exit_code)
+        if isinstance(error, ModuleNotFoundError):
+            # What a command loads only where it is asked for may need an extra, too.
+            missing = missing_extra(error, "this command")
+            if missing is None:
+                raise
+            complain(str(missing))
+            sys.exit(missing.exit_code)
         complain(f"{error.filename or 'a file'}: {error.strerror or error}")
         sys.exit(FAILED)
 

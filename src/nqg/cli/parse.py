@@ -15,6 +15,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from nqg.answers import Answer, Reading, System
+from nqg.calls import calls_or_none
 from nqg.cli.options import (
     DatabasePlace,
     Device,
@@ -170,7 +171,8 @@ def names_file(text: str) -> bool:
 def from_file(path: Path) -> Iterator[Sentence]:
     if path.name.removesuffix(".gz").endswith(EXAMPLES):
         return (
-            Sentence(example.source, example.id) for example in streamed_examples(path)
+            Sentence(example.source, example.id)
+            for example in streamed_examples(path, allows_out_of_scope=True)
         )
     return (Sentence(line) for _, line in numbered_lines(path))
 
@@ -293,8 +295,13 @@ def _to_dict(answer: Answer, options: ParseOptions, is_hybrid: bool) -> dict[str
         "probability": best.probability if best else probability,
     }
     # Leave out the keys that have nothing to say about this answer.
+    calls = calls_or_none(answer.target)
+    if calls:
+        values["calls"] = [call.to_json() for call in calls]
     if answer.reason:
         values["reason"] = answer.reason
+    if answer.target is None:
+        values |= abstention_to_dict(answer)
     if answer.corrections:
         values["corrections"] = list(map(asdict, answer.corrections))
     if answer.rows:
@@ -314,6 +321,20 @@ def _to_dict(answer: Answer, options: ParseOptions, is_hybrid: bool) -> dict[str
         ]
     if is_hybrid:
         values["by"] = answer.answered_by
+    return values
+
+
+def abstention_to_dict(answer: Answer) -> dict[str, Any]:
+    """Why there is no program, what it would have been, and what is missing."""
+    withheld, nearest = answer.withheld, answer.nearest
+    values: dict[str, Any] = {"kind": answer.kind, "missing": list(answer.missing)}
+    if withheld:
+        values["withheld"] = {
+            "target": withheld.target,
+            "confidence": withheld.confidence,
+        }
+    if nearest:
+        values["nearest"] = {"source": nearest.source, "target": nearest.target}
     return values
 
 

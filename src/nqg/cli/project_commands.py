@@ -27,7 +27,7 @@ from nqg.cli.terminal import (
     tracked,
 )
 from nqg.cli.training_display import TrainingDisplay
-from nqg.data.example import Example
+from nqg.data.example import Example, in_scope
 from nqg.data.example_files import required_examples
 from nqg.data.scan import length_split, scan_examples
 from nqg.errors import FAILED, NqgError, SettingsError, counted
@@ -229,10 +229,15 @@ def check_data(
     """
     # Check the lines one by one, and then what they teach together.
     chosen = TrainSettings.read(settings) if settings else TrainSettings()
-    raw = required_examples(data)
+    pairs = required_examples(data, allows_out_of_scope=True)
+    raw = in_scope(pairs)
     text = fit_text(raw, chosen.text, chosen.slots, settings)
-    faults = list(flaws(raw, tokenized(raw, text)))
-    single = singletons(raw, text)
+    faults = list(flaws(pairs, tokenized(pairs, text)))
+    # Lines count sentences out of scope, too.
+    lines_of = [line for line, pair in enumerate(pairs, 1) if not pair.is_out_of_scope]
+    single = {}
+    for kind, items_of in singletons(raw, text).items():
+        single[kind] = {item: lines_of[at - 1] for item, at in items_of.items()}
     derivable = None
     if folds:
         grammars = expected_derivability(raw, text, folds)
@@ -247,7 +252,11 @@ def check_data(
     lines = [f"{data}:{flaw.line}: {flaw}" for flaw in faults[:SHOWN_FLAWS]]
     if len(faults) > SHOWN_FLAWS:
         lines.append(f"… and {len(faults) - SHOWN_FLAWS:,} more; --json lists all")
-    lines.append(f"{counted(len(raw), 'example')}, {len(faults):,} with a fault")
+    others = len(pairs) - len(raw)
+    outside = f", {others:,} sentences out of scope" if others else ""
+    lines.append(
+        f"{counted(len(raw), 'example')}{outside}, {len(faults):,} with a fault"
+    )
     for kind, first_lines in single.items():
         noun, holder = SINGLETONS[kind]
         count = counted(len(first_lines), noun)
@@ -262,7 +271,13 @@ def check_data(
         if derivable < 0.5:
             lines.append(FEW_DERIVABLE)
     listed = [flaw._asdict() for flaw in faults]
-    values = {"examples": len(raw), "flaws": listed, **single, "derivable": derivable}
+    values = {
+        "examples": len(raw),
+        "out_of_scope": others,
+        "flaws": listed,
+        **single,
+        "derivable": derivable,
+    }
     print_results(values, *lines)
     for flaw in faults:
         if flaw.kind in SERIOUS:

@@ -34,7 +34,6 @@ from nqg.cli.training_display import TrainingDisplay
 from nqg.errors import NqgError, counted
 from nqg.induction.settings import InductionSettings
 from nqg.inference.hybrid import TokenSystem
-from nqg.inference.parser import Parser
 from nqg.model.checkpoint import RULES_FILE, load_model
 from nqg.model.settings import TrainingSettings
 from nqg.pipeline.events import TrainReport
@@ -43,14 +42,11 @@ from nqg.pipeline.train import train as run_training
 from nqg.settings_reader import changed_settings, updated_settings
 from nqg.training.processes import is_main_process
 
-SECOND_READER = (
-    "a second reader often answers more: add --seq2seq google/flan-t5-small, or set the variable "
-    "NQG_SEQ2SEQ (docs/hybrid.md)"
-)
 LEFT_OUT = (
     "no derivation yields their program; `nqg evaluate` with --breakdown on the training file "
     "shows which"
 )
+FEW_ANSWERS = "so most sentences like these will have no answer yet: the model is not sure of them"
 FILES, MODEL = "Files", "Model"
 SECOND = "Second reader, beside the grammar"
 # The options that are settings of the same name, and the table of each.
@@ -130,6 +126,17 @@ class TrainOptions:
             "Programs are SQL over this database (SQLite, or a URL of SQLAlchemy's) and fit its "
             "schema.",
             MODEL,
+        ),
+    ] = None
+    tools: Annotated[
+        str | None,
+        option(
+            "--tools",
+            "FILE|MODULE",
+            "Programs are calls of these tools: JSON Schemas of function calling or MCP, or "
+            "annotated Python functions.",
+            MODEL,
+            show_default="those of --from",
         ),
     ] = None
     encoder: Annotated[
@@ -217,6 +224,7 @@ def train(options: TrainOptions) -> None:
             grammar=options.grammar,
             manual_rules=_manual_rules(options),
             database=options.database,
+            tools=options.tools,
             start_from=options.start_from,
             run_folder=folder,
             device=device,
@@ -232,6 +240,7 @@ def train(options: TrainOptions) -> None:
         figures = asdict(display.report) | {"folder": str(options.output)}
         for name in ("calibrator", "dev_scores", "repeated"):
             del figures[name]
+        figures["next_steps"] = list(map(str, display.report.next_steps))
         calibrator = display.report.calibrator
         if calibrator:
             figures["threshold"] = calibrator.threshold
@@ -240,8 +249,6 @@ def train(options: TrainOptions) -> None:
         out.print_json(data=figures)
     else:
         _print_report(display.report, is_parser=not isinstance(system, TokenSystem))
-        if isinstance(system, Parser) and not options.database:
-            err.print(SECOND_READER)
     report_written(options.output)
 
 
@@ -318,6 +325,13 @@ def _print_report(report: TrainReport, *, is_parser: bool) -> None:
     if not is_parser:
         del counts[1]
     out.print(f"{', '.join(counts)}, loss {report.loss:.4f} in the last")
+    found = []
+    if report.functions:
+        found.append(counted(len(report.functions), "function"))
+    if report.slots:
+        found.append(f"the slots {', '.join(report.slots)}")
+    if found:
+        out.print(f"found {' and '.join(found)}")
     if report.left_out:
         left_out = counted(report.left_out, "example")
         err.print(f"warning: nothing was learned from {left_out}: {LEFT_OUT}")
@@ -330,3 +344,10 @@ def _print_report(report: TrainReport, *, is_parser: bool) -> None:
         out.print(f"dev examples, best after step {report.best_step:,}: {right}")
     if report.calibrator:
         out.print(str(report.calibrator))
+        if report.calibrator.expected.is_low:
+            out.print(FEW_ANSWERS)
+    if report.next_steps:
+        err.print("most useful next:")
+    for number, step in enumerate(report.next_steps, start=1):
+        # Lines to paste are not wrapped, and brackets in them are not markup.
+        err.print(f"{number}. {step}", markup=False, soft_wrap=True)

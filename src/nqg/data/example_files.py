@@ -5,39 +5,53 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from nqg.data.example import Example
+from nqg.data.example import OUT_OF_SCOPE, Example
 from nqg.errors import FormatError, NqgError, Place, counted
 from nqg.files import numbered_lines, strict_json, write_text
 from nqg.settings_reader import read_dataclass
 
 
-def read_examples(path: Path | str) -> list[Example]:
+def read_examples(
+    path: Path | str, *, allows_out_of_scope: bool = False
+) -> list[Example]:
     """The examples of a `.tsv` or `.jsonl` file; a bad line is refused with file, line and reason.
 
-    A `.tsv` file has no ids: its examples have `id=None` and are known by their position.
+    A `.tsv` file has no ids: its examples have `id=None` and are known by their position. A sentence
+    without a program, or with the program `OUT_OF_SCOPE`, is out of scope, which is refused unless
+    the caller allows it.
     """
-    path, examples = Path(path), list(streamed_examples(path))
+    path = Path(path)
+    examples = list(streamed_examples(path, allows_out_of_scope=allows_out_of_scope))
     _check_ids(examples, path)
     return examples
 
 
-def required_examples(path: Path | str) -> list[Example]:
+def required_examples(
+    path: Path | str, *, allows_out_of_scope: bool = False
+) -> list[Example]:
     """The examples of a file that must have some."""
-    examples = read_examples(path)
+    examples = read_examples(path, allows_out_of_scope=allows_out_of_scope)
     if not examples:
         raise FormatError("expected at least one example, found none", Path(path))
     return examples
 
 
-def streamed_examples(path: Path | str) -> Iterator[Example]:
+def streamed_examples(
+    path: Path | str, *, allows_out_of_scope: bool = False
+) -> Iterator[Example]:
     """The examples of a file one after the other, for files that memory cannot hold;
     ids are not compared.
     """
     form = format_of(Path(path))
-    return (form.read(text, place) for place, text in numbered_lines(Path(path)))
+    read = scoped_example if allows_out_of_scope else check_example
+    return (
+        read(form.read(text, place), place)
+        for place, text in numbered_lines(Path(path))
+    )
 
 
 def write_examples(path: Path | str, examples: Iterable[Example]) -> None:
@@ -51,6 +65,11 @@ def write_examples(path: Path | str, examples: Iterable[Example]) -> None:
         for number, example in enumerate(examples, start=1)
     )
     write_text(path, "".join(f"{line}\n" for line in lines))
+
+
+def is_example_file(path: Path) -> bool:
+    """Whether a file is one of examples, by its name."""
+    return Path(path.name.removesuffix(".gz")).suffix in FORMATS
 
 
 def format_of(path: Path) -> type[LineFormat]:
@@ -74,7 +93,24 @@ def _check_ids(examples: Sequence[Example], path: Path) -> None:
             raise FormatError(reason, Place(path, line))
 
 
+def scoped_example(example: Example, place: Place) -> Example:
+    """An example whose sentence may be out of scope: then its target is `OUT_OF_SCOPE`."""
+    if example.target.strip() in ("", OUT_OF_SCOPE):
+        example = replace(example, target=OUT_OF_SCOPE)
+    return check_text(example, place)
+
+
 def check_example(example: Example, place: Place) -> Example:
+    """An example that has a program; others are refused."""
+    if example.is_out_of_scope:
+        raise FormatError(
+            f"the sentence is out of scope, and has no program: {SCOPED_COMMANDS}",
+            place,
+        )
+    return check_text(example, place)
+
+
+def check_text(example: Example, place: Place) -> Example:
     """`example`, or an error where a string of it could not survive a file."""
     for name in ("source", "target", "id"):
         text = getattr(example, name)
@@ -89,6 +125,8 @@ def check_example(example: Example, place: Place) -> Example:
             )
     return example
 
+
+SCOPED_COMMANDS = "`nqg train`, `evaluate` and `check-data` take such pairs"
 
 # NUL, and halves of characters that UTF-8 cannot write.
 _NOT_TEXT = re.compile("[\0\ud800-\udfff]")
@@ -130,7 +168,7 @@ class Tsv:
 
     @staticmethod
     def read(text: str, place: Place) -> Example:
-        return check_example(Example(*tsv_columns(text, place, "target")), place)
+        return Example(*tsv_columns(text, place, "target"))
 
     @staticmethod
     def line(example: Example, place: Place) -> str:
@@ -139,7 +177,7 @@ class Tsv:
                 if character in getattr(example, name):
                     reason = f"the {name} holds {called}, which a .tsv file cannot keep; write .jsonl instead"
                     raise FormatError(reason, place)
-        check_example(example, place)
+        check_text(example, place)
         return f"{example.source}\t{example.target}"
 
 
@@ -149,13 +187,12 @@ class Jsonl:
     @staticmethod
     def read(text: str, place: Place) -> Example:
         values = strict_json(text, place)
-        return check_example(
-            read_dataclass(Example, values, "the example", place), place
-        )
+        return read_dataclass(Example, values, "the example", place)
 
     @staticmethod
     def line(example: Example, place: Place) -> str:
-        name = {} if check_example(example, place).id is None else {"id": example.id}
+        check_text(example, place)
+        name = {} if example.id is None else {"id": example.id}
         return json.dumps(
             {**name, "source": example.source, "target": example.target},
             ensure_ascii=False,

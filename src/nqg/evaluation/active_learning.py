@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nqg.answers import Answer
-from nqg.data.example import Example
+from nqg.data.example import Example, in_scope
 from nqg.data.example_files import format_of, read_examples
 from nqg.errors import FormatError, NqgError, Place
 from nqg.evaluation.data_checks import flaws
 from nqg.files import append_line, numbered_lines, strict_json
 from nqg.grammar.grammar import Grammar, Rule
-from nqg.inference.gaps import Gaps, explained, gaps
+from nqg.inference.gaps import Gaps, explained, gaps, nearest_sentence
 from nqg.inference.parser import Parser
 from nqg.model.confidence import rule_pairs
 from nqg.preprocessing.training_text import tokenized
@@ -83,7 +83,7 @@ def suggested(
     most: int = LAST_SENTENCES,
 ) -> list[Suggestion]:
     """What to annotate of the last sentences of a log that the training file does not have."""
-    examples = read_examples(train) if train else []
+    examples = read_examples(train, allows_out_of_scope=True) if train else []
     # Sentences that differ only in their spaces count as the same.
     annotated = {" ".join(example.source.split()) for example in examples}
     logged = read_log_reversed(log, LINES_PER_SENTENCE * most)
@@ -92,7 +92,7 @@ def suggested(
     )
     # The log was read from its end; the suggestions are made in the order of the log.
     latest = list(islice(new, most))
-    return list(suggestions(parser, reversed(latest), count, examples))
+    return list(suggestions(parser, reversed(latest), count, in_scope(examples)))
 
 
 def addable_examples(train: Path) -> list[Example]:
@@ -102,7 +102,9 @@ def addable_examples(train: Path) -> list[Example]:
             "pairs cannot be added to a compressed file; unpack it: gunzip", train
         )
     format_of(train)
-    return read_examples(train) if train.exists() else []
+    if not train.exists():
+        return []
+    return read_examples(train, allows_out_of_scope=True)
 
 
 def add_example(train: Path, example: Example, parser: Parser) -> None:
@@ -240,24 +242,9 @@ def nearest_example(
     >>> nearest_example([lamp, fan], "is the fan off", str.split).target
     'off(fan)'
     """
-    *bags, wanted = (
-        {word.casefold() for word in tokenize(text)}
-        for text in (*(example.source for example in known), sentence)
-    )
-    # Rare words weigh more: the inverse document frequency.
-    examples_with = Counter(chain.from_iterable(bags))
-
-    def weight(words: Iterable[str]) -> float:
-        return sum(
-            math.log1p(len(known) / (1 + examples_with[word])) for word in sorted(words)
-        )
-
-    nearest, best = None, 0.0
-    for example, words in zip(known, bags):
-        likeness = 2 * weight(words & wanted) / (weight(words) + weight(wanted) or 1.0)
-        if likeness > best:
-            nearest, best = example, likeness
-    return nearest
+    examples = {example.source: example for example in reversed(known)}
+    nearest = nearest_sentence(list(examples)[::-1], sentence, tokenize)
+    return None if nearest is None else examples[nearest]
 
 
 def nearest_rule(grammar: Grammar, words: Sequence[str]) -> Rule | None:

@@ -170,12 +170,13 @@ class Outcome(NamedTuple):
     confidence: float
     is_right: bool
     is_new_template: bool
+    is_in_scope: bool = True
 
 
 def outcomes(
     sentences: Sequence[HeldOutSentence], *, has_seq2seq: bool
 ) -> list[Outcome]:
-    """The best candidates for sentences in scope, with weights that other sentences taught."""
+    """The best candidates for sentences that were not made, with weights that others taught."""
     found = []
     for fold in range(TRIAL_FOLDS):
         others = [
@@ -185,14 +186,18 @@ def outcomes(
         ]
         weights = Weights.fit(others, has_seq2seq=has_seq2seq)
         for sentence in sentences[fold::TRIAL_FOLDS]:
-            if not sentence.is_in_scope:
+            if sentence.is_made:
                 continue
             confidence, is_right = 0.0, False
             for trial in sentence.candidates:
                 trial_confidence = weights.confidence(trial.evidence)
                 if trial_confidence > confidence:
                     confidence, is_right = trial_confidence, trial.is_right
-            found.append(Outcome(confidence, is_right, sentence.is_new_template))
+            found.append(
+                Outcome(
+                    confidence, is_right, sentence.is_new_template, sentence.is_in_scope
+                )
+            )
     return found
 
 
@@ -237,15 +242,18 @@ def fitted(
     is_imprecise = threshold is None
     if threshold is None:
         threshold = EVEN_ODDS
-    new = [outcome for outcome in best if outcome.is_new_template]
+    likely = [outcome for outcome in best if outcome.is_in_scope]
+    new = [outcome for outcome in likely if outcome.is_new_template]
+    others = [outcome for outcome in best if not outcome.is_in_scope]
     return replace(
         calibrator,
         weights=Weights.fit(sentences, has_seq2seq=has_seq2seq),
         threshold=threshold,
         least_precision=precision,
         is_imprecise=is_imprecise,
-        expected=expectation(best, threshold),
+        expected=expectation(likely, threshold),
         new_templates=expectation(new, threshold),
+        out_of_scope=expectation(others, threshold),
     )
 
 

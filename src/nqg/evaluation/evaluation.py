@@ -10,7 +10,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from nqg.answers import BOTH, Answer, exact_match
 from nqg.data.example import Example
-from nqg.errors import NqgError, UnknownName
+from nqg.errors import NqgError, UnknownName, counted
+from nqg.evaluation.function_report import FunctionReport, function_reports
 from nqg.evaluation.metrics import (
     Interval,
     ReliabilityBin,
@@ -68,6 +69,36 @@ def judge_named(
         raise UnknownName("metric", name, (EXACT, *PAPER_METRICS))
     judge: Judge = load_extension(PAPER_METRICS[name])(mirror, progress)
     return judge
+
+
+@dataclass(frozen=True)
+class ScopeEvaluation:
+    """The answers to sentences that are out of scope, none of which should be answered."""
+
+    answers: Sequence[Answer]
+
+    @property
+    def answered(self) -> list[Answer]:
+        return [answer for answer in self.answers if answer.target is not None]
+
+    def __str__(self) -> str:
+        """
+        >>> print(ScopeEvaluation([Answer("tell me a joke"), Answer("sing", "play()")]))
+        2 sentences out of scope, 1 of them answered
+        """
+        sentences = counted(len(self.answers), "sentence")
+        return f"{sentences} out of scope, {len(self.answered)} of them answered"
+
+    def to_dict(self) -> dict[str, Any]:
+        rows = [
+            {
+                "source": answer.source,
+                "prediction": answer.target,
+                "confidence": answer.confidence,
+            }
+            for answer in self.answered
+        ]
+        return {"sentences": len(self.answers), "answered": rows}
 
 
 @dataclass(frozen=True)
@@ -147,9 +178,15 @@ class Evaluation:
             values["calibration_error"] = expected_calibration_error(bins)
             values["adaptive_calibration_error"] = expected_calibration_error(adaptive)
             values["reliability"] = list(map(asdict, bins))
+        values["functions"] = [report.to_dict() for report in self.functions]
         if self.report:
             values |= self.report.to_dict()
         return values
+
+    @cached_property
+    def functions(self) -> list[FunctionReport]:
+        """How the system does on each function, the worst first."""
+        return function_reports(self.examples, self.verdicts)
 
     def lines(self) -> Iterator[dict[str, Any]]:
         for example, answer, verdict in zip(

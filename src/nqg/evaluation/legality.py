@@ -27,7 +27,7 @@ def target_grammar_named(name: str) -> TargetGrammar:
 
 @dataclass(frozen=True)
 class Rejections:
-    """The numbers of examples that a grammar rejects, and why it rejects the first."""
+    """The numbers of programs that a grammar rejects, and why it rejects the first."""
 
     numbers: frozenset[int]
     place: Place
@@ -35,17 +35,17 @@ class Rejections:
 
     @classmethod
     def of(
-        cls, grammar: TargetGrammar, examples: Sequence[Example], path: Path
+        cls, grammar: TargetGrammar, programs: Sequence[tuple[str, ...]], path: Path
     ) -> Rejections:
         # Programs repeat, and checking one takes a chart.
         accepts = cache(grammar.accepts)
         numbers = []
-        for number, example in enumerate(examples):
-            if not accepts(example.target_tokens):
+        for number, program in enumerate(programs):
+            if not accepts(program):
                 numbers.append(number)
         if not numbers:
             return cls(frozenset(), Place(path, 1), None)
-        verdict = grammar.explain(examples[numbers[0]].target_tokens)
+        verdict = grammar.explain(programs[numbers[0]])
         return cls(frozenset(numbers), Place(path, numbers[0] + 1), verdict)
 
     def __str__(self) -> str:
@@ -58,13 +58,17 @@ class Rejections:
 def legal_examples(
     grammar: TargetGrammar,
     examples: Sequence[Example],
+    programs: Sequence[tuple[str, ...]],
     path: Path,
     *,
     skips_illegal: bool,
     note: Callable[[str], None],
 ) -> Sequence[Example]:
-    """The examples whose programs are legal; the others are refused, or left out with a note."""
-    rejections = Rejections.of(grammar, examples, path)
+    """The examples whose programs are legal; the others are refused, or left out with a note.
+
+    `programs` are those of the examples, as the grammar speaks of them: with slots for values.
+    """
+    rejections = Rejections.of(grammar, programs, path)
     illegal = rejections.numbers
     if not illegal:
         return examples

@@ -149,8 +149,8 @@ def _filled(
     """
     # Begin with small buffers, which grow only for a sentence that needs more.
     largest = MAX_CAPACITY if limit is None else limit
-    begin, capacity = 0, min(INITIAL_CAPACITY, largest)
     gathered = min(expected, OUTPUT_CAPACITY)
+    begin, capacity = 0, min(max(INITIAL_CAPACITY, gathered), largest)
     graphs: list[Hypergraph] = []
     while begin < count:
         out = Hypergraph.with_capacity(

@@ -29,7 +29,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nqg.grammar.arrays import Int32Array, Int64Array, inlined, unmanaged_kernel
+from nqg.grammar.arrays import Int32Array, Int64Array
+from nqg.grammar.compilation import inlined, unmanaged_kernel
 from nqg.grammar.encoding import (
     LEAF,
     NOWHERE,
@@ -114,6 +115,20 @@ def workspace(
     ]
     graph = graph_buffer(longest * (longest + 1) // 2, capacity, max_arity)
     return Workspace._make([graph, *arrays])
+
+
+@inlined
+def clear(values: Int64Array, value: int) -> None:
+    for at in range(len(values)):
+        values[at] = value
+
+
+@inlined
+def clear_table(table: Int32Array, count: int) -> None:
+    """Set the first rows and columns of a table to NOTHING."""
+    for row in range(count):
+        for column in range(count):
+            table[row, column] = NOTHING
 
 
 @inlined
@@ -218,7 +233,8 @@ def append_hyperedge(head: int, rule: int, graph: GraphBuffer) -> int:
         graph.used[GRAPH_FULL] = 1
         return NOTHING
     graph.heads[hyperedge], graph.rules[hyperedge] = head, rule
-    graph.children[hyperedge, :] = NOTHING
+    for at in range(graph.children.shape[1]):
+        graph.children[hyperedge, at] = NOTHING
     graph.used[GRAPH_HYPEREDGES] += 1
     return hyperedge
 
@@ -242,8 +258,8 @@ def _chart(
             values.first_value[sentence],
             values.first_value[sentence + 1],
         )
-    graph.used[:] = 0
-    work.cells[: count + 1, : count + 1] = NOTHING
+    clear(graph.used, 0)
+    clear_table(work.cells, count + 1)
     for start in range(count - 1, -1, -1):
         # Item 0 is the root of the trie. It is never open: `push_item` below lets rules begin with
         # a non-terminal.
@@ -308,12 +324,14 @@ def emit(
     if graph.used[GRAPH_FULL] or end + hyperedges > len(out.rules):
         return False
     # Mark the nodes to keep. From the last hyperedge to the first, parents come before children.
-    kept[: graph.used[GRAPH_NODES]] = NOTHING if prune else 0
+    for node in range(graph.used[GRAPH_NODES]):
+        kept[node] = NOTHING if prune else 0
     if prune and root != NOTHING:
         kept[root] = 0
         for hyperedge in range(hyperedges - 1, -1, -1):
             if kept[graph.heads[hyperedge]] != NOTHING:
-                for child in graph.children[hyperedge]:
+                for at in range(graph.children.shape[1]):
+                    child = graph.children[hyperedge, at]
                     if child != NOTHING:
                         kept[child] = 0
     # Number them, in their order.

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nqg.grammar.arrays import Int32Array, Int64Array, inlined, kernel
+from nqg.grammar.arrays import Int32Array, Int64Array
+from nqg.grammar.compilation import inlined, kernel
 from nqg.grammar.grammar import FreeTextRule, Rule
 from nqg.grammar.ragged import Ragged, offsets_from_lengths
 
@@ -75,7 +76,7 @@ def _edges(sequences: Ragged) -> tuple[Int64Array, Int32Array]:
     for sequence in range(len(ends)):
         node = TRIE_ROOT
         for label in labels[offsets[sequence] : offsets[sequence + 1]]:
-            key = (np.int64(node) << 32) + np.int64(label) + _LABEL_SHIFT
+            key = (int(node) << 32) + int(label) + _LABEL_SHIFT
             # Open addressing: the bucket of the key's number, or the empty one where it belongs.
             bucket = (key * _FIBONACCI >> 20) & (size - 1)
             while buckets[bucket] != EMPTY_BUCKET and keys[buckets[bucket]] != key:

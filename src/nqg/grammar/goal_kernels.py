@@ -22,17 +22,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nqg.grammar.arrays import Int32Array, Int64Array, inlined, unmanaged_kernel
+from nqg.grammar.arrays import Int32Array, Int64Array
 from nqg.grammar.chart_kernels import (
     GRAPH_FULL,
     GRAPH_NODES,
     NOTHING,
     GraphBuffer,
     append_hyperedge,
+    clear,
     emit,
     graph_buffer,
     ints,
 )
+from nqg.grammar.compilation import inlined, unmanaged_kernel
 from nqg.grammar.encoding import (
     LEAF,
     NO_TYPE,
@@ -256,7 +258,7 @@ def find_goals(
     Where the charts are `rooted` (pruned), the last node covers the source, and it must yield the
     whole target.
     """
-    work.graph.used[:] = 0
+    clear(work.graph.used, 0)
     first, last = charts.first_node[sentence], charts.first_node[sentence + 1]
     work.first_goal[0] = 0
     # Children have smaller numbers than parents, so their goals are complete by now.
@@ -310,7 +312,7 @@ def _find_types(
 
     Of what covers the whole sentence only what is legal has a goal, all of it the same one.
     """
-    work.graph.used[:] = 0
+    clear(work.graph.used, 0)
     first, last = charts.first_node[sentence], charts.first_node[sentence + 1]
     work.first_goal[0] = 0
     for node in range(first, last):

@@ -13,12 +13,13 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice, repeat
-from math import prod
+from math import exp, log, prod
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from nqg.grammar.arrays import FloatArray, Int32Array, Int64Array, inlined, kernel
+from nqg.grammar.arrays import FloatArray, Int32Array, Int64Array
+from nqg.grammar.compilation import inlined, kernel, unmanaged_kernel
 from nqg.grammar.derivation import Derivation, Hyperedge
 from nqg.grammar.grammar import ChartGrammar
 from nqg.grammar.hypergraph import NO_CHILD, NO_ROOT, Hypergraph, NodeId
@@ -27,7 +28,7 @@ from nqg.grammar.hypergraph import NO_CHILD, NO_ROOT, Hypergraph, NodeId
 LOG, MAX, COUNT = range(3)
 
 
-@kernel
+@unmanaged_kernel
 def log_plus(values: FloatArray) -> float:
     """The sum of probabilities given by their logarithms; leaves the softmax as local marginals."""
     # The largest one is taken out, so that no exponential overflows.
@@ -35,17 +36,19 @@ def log_plus(values: FloatArray) -> float:
     for value in values:
         top = max(top, value)
     if top == -np.inf:
-        values[:] = 0.0
+        for at in range(len(values)):
+            values[at] = 0.0
         return top
     total = 0.0
     for at in range(len(values)):
-        values[at] = np.exp(values[at] - top)
+        values[at] = exp(values[at] - top)
         total += values[at]
-    values /= total
-    return float(top + np.log(total))
+    for at in range(len(values)):
+        values[at] /= total
+    return float(top + log(total))
 
 
-@kernel
+@unmanaged_kernel
 def max_plus(values: FloatArray) -> float:
     """The best score; of equally good hyperedges the first one wins."""
     best = 0
@@ -53,7 +56,8 @@ def max_plus(values: FloatArray) -> float:
         if values[at] > values[best]:
             best = at
     top = values[best]
-    values[:] = 0.0
+    for at in range(len(values)):
+        values[at] = 0.0
     values[best] = 1.0
     return float(top)
 
@@ -78,9 +82,11 @@ def inside_pass(
         first, last = first_hyperedge[node] - begin, first_hyperedge[node + 1] - begin
         for hyperedge in range(first, last):
             # The times of this semiring: a product of counts, or a sum of scores.
-            for child in children[begin + hyperedge]:
+            for at in range(children.shape[1]):
+                child = children[begin + hyperedge, at]
+                # Children come first, so that there are no more.
                 if child == NO_CHILD:
-                    continue
+                    break
                 if semiring == COUNT:
                     weights[hyperedge] *= inside[child - low]
                 else:
@@ -97,7 +103,7 @@ def inside_pass(
             inside[node - low] = total
 
 
-@kernel
+@unmanaged_kernel
 def outside_pass(
     first_hyperedge: Int64Array,
     children: Int32Array,
@@ -112,20 +118,28 @@ def outside_pass(
     for node in range(high - 1, low - 1, -1):
         for hyperedge in range(first_hyperedge[node], first_hyperedge[node + 1]):
             local_marginals[hyperedge - begin] *= outside[node - low]
-            for child in children[hyperedge]:
-                if child != NO_CHILD:
-                    outside[child - low] += local_marginals[hyperedge - begin]
+            for at in range(children.shape[1]):
+                child = children[hyperedge, at]
+                if child == NO_CHILD:
+                    break
+                outside[child - low] += local_marginals[hyperedge - begin]
 
 
-@kernel
-def _inside(
+@unmanaged_kernel
+def fill_inside(
     semiring: int,
     first_hyperedge: Int64Array,
     children: Int32Array,
     weights: FloatArray,
-) -> FloatArray:
-    inside = np.empty(len(first_hyperedge) - 1)
+    inside: FloatArray,
+) -> None:
     inside_pass(semiring, first_hyperedge, children, 0, len(inside), weights, inside)
+
+
+def _inside(semiring: int, graph: Hypergraph, weights: FloatArray) -> FloatArray:
+    """The inside values of all nodes; weights become local marginals, but for those of COUNT."""
+    inside = np.empty(graph.nodes)
+    fill_inside(semiring, graph.first_hyperedge, graph.children, weights, inside)
     return inside
 
 
@@ -169,7 +183,7 @@ def add_log_partitions(
 
 def log_inside(graph: Hypergraph, scores: FloatArray) -> FloatArray:
     """For every node the log of the sum over its derivations of exp(score): (N,)."""
-    return _inside(LOG, graph.first_hyperedge, graph.children, scores.copy())
+    return _inside(LOG, graph, scores.copy())
 
 
 def log_derivation_counts(graph: Hypergraph) -> FloatArray:
@@ -178,7 +192,7 @@ def log_derivation_counts(graph: Hypergraph) -> FloatArray:
     They are as fast as counting in floats, and never overflow.
     """
     ones = np.ones(graph.hyperedges)
-    counts = _inside(COUNT, graph.first_hyperedge, graph.children, ones)
+    counts = _inside(COUNT, graph, ones)
     if not np.isfinite(counts).all():
         return root_values(graph, log_inside(graph, np.zeros(graph.hyperedges)))
     # No node is without a derivation.
@@ -198,7 +212,7 @@ def marginals(graph: Hypergraph, scores: FloatArray) -> FloatArray:
         graph.roots(),
         np.zeros(graph.nodes),
     )
-    _inside(LOG, graph.first_hyperedge, graph.children, local_marginals)
+    _inside(LOG, graph, local_marginals)
     outside[roots[roots != NO_ROOT]] = 1.0
     outside_pass(
         graph.first_hyperedge, graph.children, 0, graph.nodes, local_marginals, outside
@@ -209,7 +223,7 @@ def marginals(graph: Hypergraph, scores: FloatArray) -> FloatArray:
 def max_inside(graph: Hypergraph, scores: FloatArray) -> tuple[FloatArray, Int64Array]:
     """For every node the score and the first hyperedge of its best derivation: (N,) each."""
     is_best = scores.copy()
-    inside = _inside(MAX, graph.first_hyperedge, graph.children, is_best)
+    inside = _inside(MAX, graph, is_best)
     return inside, np.flatnonzero(is_best)
 
 

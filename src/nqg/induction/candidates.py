@@ -30,13 +30,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nqg.grammar.arrays import (
-    FloatArray,
-    Int32Array,
-    Int64Array,
-    inlined,
-    unmanaged_kernel,
-)
+from nqg.grammar.arrays import FloatArray, Int32Array, Int64Array
 from nqg.grammar.chart import (
     INITIAL_CAPACITY,
     MAX_CAPACITY,
@@ -44,7 +38,14 @@ from nqg.grammar.chart import (
     encoded_charts,
     grow,
 )
-from nqg.grammar.chart_kernels import GRAPH_NODES, NOTHING, ints
+from nqg.grammar.chart_kernels import (
+    GRAPH_NODES,
+    NOTHING,
+    clear,
+    clear_table,
+    ints,
+)
+from nqg.grammar.compilation import inlined, unmanaged_kernel
 from nqg.grammar.encoding import LEAF, NOWHERE, TRIE_ROOT, GrammarArrays, successor
 from nqg.grammar.goal_kernels import (
     GoalWorkspace,
@@ -58,6 +59,12 @@ from nqg.grammar.ragged import Ragged, offsets_from_lengths
 from nqg.induction.corpus import find_run
 from nqg.induction.description_length import LabelRule, Labels, rule_of_leaves
 from nqg.induction.settings import ROUNDING
+from nqg.induction.work import (
+    CHART_UNITS,
+    PROPOSAL_UNITS,
+    SPLIT_UNITS,
+    WorkMeter,
+)
 
 # A bound on memory: a rule of GeoQuery has about five proposals of half a kilobyte each.
 MAX_CACHED_RULES = 40_000
@@ -187,9 +194,11 @@ def candidates(
     grammar: GrammarArrays,
     settings: SplitSettings,
     cache: ProposalCache | None = None,
+    meter: WorkMeter | None = None,
 ) -> list[set[LabelRule]]:
     """For each rule the rules that would derive it, together with those of `grammar` but itself."""
     cache = {} if cache is None else cache
+    meter = meter or WorkMeter()
     if len(cache) > MAX_CACHED_RULES:
         cache.clear()
     # Non-terminals become leaves, so that a rule is charted like a sentence.
@@ -197,6 +206,7 @@ def candidates(
     leaf_targets = [rule.leaf_target() for rule in rules]
     sources, targets = Ragged.of(leaf_sources), Ragged.of(leaf_targets)
     charts = encoded_charts(grammar, sources, prune=False)
+    meter.spend(CHART_UNITS + charts.hyperedges)
     sizes = sources.longest + 1, sources.longest + 1
     capacity = INITIAL_CAPACITY
     proposed: list[set[LabelRule]] = []
@@ -220,6 +230,7 @@ def candidates(
         end = fill_candidates(
             begin, sources, targets, grammar, charts, goals, work, first_row, out
         )
+        meter.spend(CHART_UNITS + first_row[end])
         # Not even one rule fitted, so the next round has larger buffers.
         if end == begin:
             capacity = grow(capacity, MAX_CAPACITY, f"rule {begin}")
@@ -235,6 +246,7 @@ def candidates(
                         leaf_sources[number], leaf_targets[number], *row[1:]
                     )
                     proposals[row] = pair.proposed(row[0], settings)
+                    meter.spend(PROPOSAL_UNITS)
                 rule = proposals[row]
                 if rule is not None and rule != settings.tabu:
                     allowed.add(rule)
@@ -390,8 +402,10 @@ class SplitPool:
         settings: SplitSettings,
         side_bits: Callable[[Labels], float],
         least: float,
+        meter: WorkMeter | None = None,
     ) -> None:
         self.threshold = math.inf
+        self._meter = meter or WorkMeter()
         self._settings, self._side_bits, self._least = settings, side_bits, least
         self._tables: dict[LabelRule, list[SplitTable]] = {}
         self._new: set[LabelRule] = set()
@@ -402,7 +416,9 @@ class SplitPool:
 
     def add(self, rule: LabelRule) -> None:
         if rule not in self._tables:
-            self._tables[rule] = list(all_splits(rule, self._settings, self._side_bits))
+            tables = list(all_splits(rule, self._settings, self._side_bits))
+            self._meter.spend(sum(table.bits.size for table in tables))
+            self._tables[rule] = tables
             self._new.add(rule)
             self._count(rule, np.add)
 
@@ -437,6 +453,7 @@ class SplitPool:
             return
         bits = [table.bits.ravel() for table in tables]
         offsets = offsets_from_lengths(list(map(len, bits)))
+        self._meter.spend(SPLIT_UNITS * offsets[-1])
         buckets = np.concatenate([table.buckets.ravel() for table in tables])
         bounds = self._saved[buckets] - np.concatenate(bits)
         was_released = self._is_released[buckets]
@@ -459,6 +476,7 @@ class SplitPool:
         for rule, pairs in entries.items():
             for pair, factor in sorted(pairs):
                 split = pair.split()
+                self._meter.spend(PROPOSAL_UNITS)
                 assert split is not None, "only splits into two rules are in tables"
                 if all(map(self._settings.allows, split)) and pair.composes(
                     self._settings, split
@@ -698,11 +716,11 @@ def fill_candidates(
             return rule
 
         # Outside: the list of pairs grows while it is passed.
-        work.cells[: count + 1, : count + 1] = NOTHING
+        clear_table(work.cells, count + 1)
         for node in range(first, charts.first_node[rule + 1]):
             work.cells[charts.starts[node], charts.ends[node]] = node - first
-        work.newest_pair[: count + 1, : count + 1] = NOTHING
-        work.used[:] = 0
+        clear_table(work.newest_pair, count + 1)
+        clear(work.used, 0)
         _add_outside_pair(0, count, 0, len(target), work)
         pair = 0
         while pair < work.used[CANDIDATE_PAIRS] and not work.used[CANDIDATES_FULL]:

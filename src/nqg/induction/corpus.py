@@ -13,13 +13,15 @@ from numpy.typing import NDArray
 
 from nqg.data.example import Example
 from nqg.errors import NqgError
-from nqg.grammar.arrays import Int32Array, Int64Array, inlined, unmanaged_kernel
+from nqg.grammar.arrays import Int32Array, Int64Array
 from nqg.grammar.chart import SHOWN_TOKENS, charts, goal_charts
+from nqg.grammar.compilation import inlined, unmanaged_kernel
 from nqg.grammar.encoding import NT
 from nqg.grammar.grammar import Grammar, Rule
 from nqg.grammar.hypergraph import NO_ROOT
 from nqg.grammar.ragged import Ragged
 from nqg.induction.description_length import LabelRule, Labels
+from nqg.induction.work import WorkMeter
 from nqg.text.brackets import is_balanced
 
 Mask = NDArray[np.bool_]
@@ -109,10 +111,14 @@ class CommonAffix:
         return replace(example, target=" ".join(whole))
 
 
-def underivable(grammar: Grammar, examples: Sequence[Example]) -> list[Example]:
+def underivable(
+    grammar: Grammar, examples: Sequence[Example], meter: WorkMeter | None = None
+) -> list[Example]:
     """The examples whose target no derivation of the source yields."""
     full = charts(grammar, [example.source_tokens for example in examples])
     goal = goal_charts(grammar, full, [example.target_tokens for example in examples])
+    if meter is not None:
+        meter.add(full.hyperedges + goal.hyperedges)
     return [example for example, root in zip(examples, goal.roots()) if root == NO_ROOT]
 
 

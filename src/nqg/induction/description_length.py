@@ -21,6 +21,7 @@ from nqg.grammar.ragged import Ragged
 from nqg.grammar.semirings import log_derivation_counts
 from nqg.induction.probabilities import fitted_data_bits, target_bits
 from nqg.induction.settings import InductionSettings
+from nqg.induction.work import CHART_UNITS, WorkMeter
 
 Labels = tuple[int, ...]
 
@@ -174,8 +175,15 @@ def description_length(
     return DescriptionLength(grammar_bits(grammar, settings), float(bits.sum()))
 
 
-def data_bits(grammar: GrammarArrays, sources: Ragged, targets: Ragged) -> FloatArray:
+def data_bits(
+    grammar: GrammarArrays,
+    sources: Ragged,
+    targets: Ragged,
+    meter: WorkMeter | None = None,
+) -> FloatArray:
     """For each pair the bits that tell its target among the derivations: log2 |Z_x*| / |Z_xy|."""
     full = encoded_charts(grammar, sources)
-    log_goal = log_derivation_counts(encoded_goals(grammar, full, targets))
-    return target_bits(log_derivation_counts(full), log_goal)
+    goal = encoded_goals(grammar, full, targets)
+    if meter is not None:
+        meter.add(CHART_UNITS + full.hyperedges + goal.hyperedges)
+    return target_bits(log_derivation_counts(full), log_derivation_counts(goal))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from nqg.data.example import Example
 from nqg.errors import NqgError
+from nqg.grammar.compilation import compile_kernels
 from nqg.grammar.grammar import Grammar, NonTerminal, Rule, Symbols, check_arity
 from nqg.induction.candidates import SplitSettings
 from nqg.induction.corpus import (
@@ -27,12 +29,20 @@ from nqg.induction.description_length import (
 )
 from nqg.induction.search import Phase, Search
 from nqg.induction.settings import InductionSettings
+from nqg.induction.work import SYMBOL_UNITS, SearchStopped, WorkMeter, work_units
 from nqg.slots.delexicalize import slot_of
 from nqg.types.target_grammar import TargetGrammar
-from nqg.types.tree_automaton import Signatures
+from nqg.types.tree_automaton import Arguments, Fragment, Signatures
 
 # Examples whose charts are in memory together.
-CHECKED_AT_ONCE = 4096
+CHECKED_AT_ONCE = 1024
+# With a common affix, so much of the work may be done before targets are whole again: without their
+# affix, rules derive nothing.
+FRAMELESS_SHARE = 3 / 4
+# A search that more examples may follow takes at most this share of the work that is left.
+STAGE_SHARE = 1 / 2
+# No stage begins with less than this share of all work.
+LEAST_SHARE = 1 / 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +61,8 @@ class Induction:
     """A search that can be watched, and stopped at any step.
 
     With a `target_grammar`, the search proposes only rules whose targets legal programs can have.
+    The `watcher` is called several times a second, also while a step is looked for, and returns
+    whether to stop: the grammar is then that of the last step.
     """
 
     def __init__(
@@ -59,9 +71,17 @@ class Induction:
         settings: InductionSettings | None = None,
         seed_rules: Iterable[Rule] = (),
         target_grammar: TargetGrammar | None = None,
+        watcher: Callable[[], bool] = lambda: False,
     ) -> None:
+        compile_kernels()
         self.settings = settings or InductionSettings()
         self._examples = list(examples)
+        self.work = WorkMeter(watcher)
+        # Whether a search ended at its share of the budget, with candidates left.
+        self.is_truncated = False
+        self._most_work = math.inf
+        if self.settings.budget is not None:
+            self._most_work = self.settings.budget * work_units(self._examples)
         self._seeds = list(seed_rules)
         self._target_grammar = target_grammar
         self._types = Signatures.shared(target_grammar) if target_grammar else None
@@ -87,7 +107,7 @@ class Induction:
         derived: set[Example] = set()
         if self._seeds:
             derived = set(sample).difference(
-                _underivable(self._grammar_of(self._seeds), sample)
+                underivable_examples(self._grammar_of(self._seeds), sample, self.work)
             )
         self._begin(sample, self._seeds, derived)
 
@@ -134,7 +154,12 @@ class Induction:
             [self._vocabulary.pair(example) for example in self._sample]
         )
         self._search = Search(
-            corpus, dict.fromkeys(seeds), self.settings, self._split_settings(), lexicon
+            corpus,
+            dict.fromkeys(seeds),
+            self.settings,
+            self._split_settings(),
+            lexicon,
+            meter=self.work,
         )
 
     def _identity_rules(self, pairs: Iterable[LabelRule]) -> Iterator[LabelRule]:
@@ -172,13 +197,17 @@ class Induction:
         legal programs.
         """
         symbols = self._vocabulary.symbols
+
         # The search asks for the same targets again and again, so answers are cached.
-        fragments = cache(lambda target: types.fragments(symbols(target)))
-        arguments = cache(
-            lambda hole, target: types.argument_fragments(
-                NonTerminal(hole), symbols(target)
-            )
-        )
+        @cache
+        def fragments(target: Labels) -> frozenset[Fragment]:
+            self.work.spend(SYMBOL_UNITS * len(target))
+            return types.fragments(symbols(target))
+
+        @cache
+        def arguments(hole: int, target: Labels) -> frozenset[Arguments]:
+            self.work.spend(SYMBOL_UNITS * len(target))
+            return types.argument_fragments(NonTerminal(hole), symbols(target))
 
         def composes(outer: Labels, hole: int, inner: Labels) -> bool:
             available = fragments(inner)
@@ -220,15 +249,21 @@ class Induction:
     def steps(self) -> Iterator[InductionStep]:
         """Make one step after the other; the grammar is valid after each."""
         while True:
-            for move in self._search.moves():
-                yield InductionStep(
-                    phase=move.phase,
-                    added=tuple(map(self._vocabulary.rule, move.added)),
-                    removed=tuple(map(self._vocabulary.rule, move.removed)),
-                    saved=DescriptionLength(move.grammar_bits, move.data_bits),
-                    rules=self.searched_rules,
-                    length=self.length,
-                )
+            self._limit_work()
+            try:
+                for move in self._search.moves():
+                    yield InductionStep(
+                        phase=move.phase,
+                        added=tuple(map(self._vocabulary.rule, move.added)),
+                        removed=tuple(map(self._vocabulary.rule, move.removed)),
+                        saved=DescriptionLength(move.grammar_bits, move.data_bits),
+                        rules=self.searched_rules,
+                        length=self.length,
+                    )
+            except SearchStopped:
+                self.is_truncated = True
+            if self.work.is_interrupted:
+                return
             # Go on with more examples or, if there are none, with whole targets.
             missing = self._missing()
             if missing:
@@ -241,14 +276,39 @@ class Induction:
             else:
                 return
 
+    def _limit_work(self) -> None:
+        """Set the limit of the search that is about to begin."""
+        most = self._searchable_work
+        if self._may_grow:
+            most = self.work.spent + STAGE_SHARE * (most - self.work.spent)
+        self.work.limit = most
+
+    @property
+    def _searchable_work(self) -> float:
+        """The work that may be done before targets are whole again, or in all."""
+        if self._affix is None:
+            return self._most_work
+        return FRAMELESS_SHARE * self._most_work
+
+    @property
+    def _may_grow(self) -> bool:
+        """Whether more examples may join the sample."""
+        if self._stage == self.settings.stages or self.settings.shortest is None:
+            return False
+        return len(self._sample) < len(self._examples)
+
     def _missing(self) -> list[Example]:
         """The shortest examples that the rules do not derive, as many as there are in
         the sample.
         """
-        if self._stage == self.settings.stages or self.settings.shortest is None:
+        if not self._may_grow:
             return []
-        missing = _underivable(
-            self._grammar_of(self._rules()), self._examples, self._searched
+        # A search that could do next to nothing would only add rules of single examples.
+        left = self._searchable_work - self.work.spent
+        if left < LEAST_SHARE * self._most_work:
+            return []
+        missing = underivable_examples(
+            self._grammar_of(self._rules()), self._examples, self.work, self._searched
         )
         return shortest_first(missing, len(self._sample))
 
@@ -281,11 +341,15 @@ class Induction:
         """
         grammar = self._grammar_of(self._rules())
         if self.settings.shortest is not None or self._affix is not None:
-            grammar = self._grammar_with(grammar, _underivable(grammar, self._examples))
+            grammar = self._grammar_with(
+                grammar, underivable_examples(grammar, self._examples, self.work)
+            )
         # Legal examples that no well-typed derivation yields get their rules back.
         legal = self._target_grammar
         if legal is not None:
-            lost = _underivable(grammar.typed_by(legal), self._examples)
+            lost = underivable_examples(
+                grammar.typed_by(legal), self._examples, self.work
+            )
             is_legal = (
                 example for example in lost if legal.accepts(example.target_tokens)
             )
@@ -316,15 +380,16 @@ def _lexical_rules_of(
     return [rule for rule in lexicon if words.issuperset(rule.source)]
 
 
-def _underivable(
+def underivable_examples(
     grammar: Grammar,
     examples: Sequence[Example],
+    meter: WorkMeter | None = None,
     searched: Callable[[Example], Example] = lambda example: example,
 ) -> Iterator[Example]:
     """The underivable examples, as they are searched, from few charts at a time."""
     for start in range(0, len(examples), CHECKED_AT_ONCE):
         batch = examples[start : start + CHECKED_AT_ONCE]
-        yield from underivable(grammar, list(map(searched, batch)))
+        yield from underivable(grammar, list(map(searched, batch)), meter)
 
 
 def induce(

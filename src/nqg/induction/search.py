@@ -35,6 +35,7 @@ from nqg.induction.corpus import EncodedExamples, Mask
 from nqg.induction.description_length import LabelRule, Labels, data_bits, label_bits
 from nqg.induction.probabilities import fitted_data_bits
 from nqg.induction.settings import InductionSettings
+from nqg.induction.work import CHART_UNITS, MATCH_UNITS, RULE_UNITS, WorkMeter
 
 # How many candidates are encoded together: at least AHEAD, or one for AHEAD_SHARE rules. They trade
 # the time of building tries for that of larger ones.
@@ -66,6 +67,8 @@ class DataTerm:
     examples: Int64Array  # the numbers of those on which the candidate is judged
     is_current: Mask
     data_bits: FloatArray
+    # How many examples each of them stands for, where they are a sample.
+    scale: float = 1.0
 
     def forget(self, examples: Mask) -> bool:
         """Forget examples whose derivations have changed, and tell whether there were any."""
@@ -167,6 +170,13 @@ class Agenda:
                 candidate.data_bits = None
                 self._enqueue(candidate)
 
+    def redraw(self) -> None:
+        """Drop all data terms, so that each candidate is judged on a new sample."""
+        for candidate in self._evaluated.values():
+            candidate.outcome = candidate.data_bits = None
+            self._enqueue(candidate)
+        self._evaluated.clear()
+
     def first(self) -> Candidate | None:
         """The best candidate as far as is known, or None if none saves more than the least gain."""
         while self._queue and -self._queue[0][0] > self._settings.least_gain:
@@ -236,7 +246,7 @@ class CandidateGrammar:
 
 
 def derivable_rules(
-    rules: Sequence[LabelRule], grammar: GrammarArrays
+    rules: Sequence[LabelRule], grammar: GrammarArrays, meter: WorkMeter | None = None
 ) -> list[LabelRule]:
     """Of `rules`, all in force, those that the others derive too: they have a second derivation.
 
@@ -244,6 +254,8 @@ def derivable_rules(
     long but has non-terminals where the rule has words, so no two rules can each need the other.
     """
     full = encoded_charts(grammar, Ragged.of(rule.leaf_source() for rule in rules))
+    if meter is not None:
+        meter.add(CHART_UNITS + full.hyperedges)
     goal = encoded_goals(grammar, full, Ragged.of(rule.leaf_target() for rule in rules))
     counts = log_derivation_counts(goal)
     return [rule for rule, count in zip(rules, counts) if count > BETWEEN_ONE_AND_TWO]
@@ -326,7 +338,8 @@ class Search:
 
     `rules` are the rules with their bits, `data_bits` those of each example. The `lexicon` has the
     lexical rules, and whether pruning leaves them in any case. `evaluations` counts how often
-    grammars were charted, which takes most of the time and does not depend on the machine.
+    grammars were charted; the `meter` counts all work, and stops the search at its limit: a
+    `SearchStopped` leaves valid rules behind.
     """
 
     def __init__(
@@ -337,7 +350,9 @@ class Search:
         splits: SplitSettings,
         lexicon: Mapping[LabelRule, bool],
         proposals: ProposalCache | None = None,
+        meter: WorkMeter | None = None,
     ) -> None:
+        self.meter = meter or WorkMeter()
         self.corpus, self.settings, self.splits, self.lexicon = (
             corpus,
             settings,
@@ -397,7 +412,9 @@ class Search:
         pool, weight = None, self.settings.data_weight
         if phase is Phase.FACTORING:
             pool, weight = (
-                SplitPool(self.splits, self._side_bits, self.settings.least_gain),
+                SplitPool(
+                    self.splits, self._side_bits, self.settings.least_gain, self.meter
+                ),
                 1.0,
             )
         self._agenda = Agenda(self.rules, self.settings, weight)
@@ -407,6 +424,7 @@ class Search:
             if candidate is None:
                 return
             # Without a data term a candidate ranks by a bound: compute it and go on.
+            self.meter.check()
             if candidate.data_bits is None:
                 self._agenda.record_data_term(
                     candidate, self._saved_data_bits(candidate)
@@ -418,11 +436,14 @@ class Search:
                 self._agenda.withdraw(rule)
                 if pool:
                     pool.remove(rule)
-            self._agenda.invalidate(
-                self.corpus.touched_by((*move.added, *move.removed))
-            )
-            self._propose(self._index.around(move.added), pool)
+            if self.settings.sample is None:
+                touched = self._touched_mask((*move.added, *move.removed))
+                self._agenda.invalidate(touched)
+            else:
+                self._agenda.redraw()
+            # The move is made, so it is reported before the search may stop.
             yield move
+            self._propose(self._index.around(move.added), pool)
 
     def _propose(self, rules: Sequence[LabelRule], pool: SplitPool | None) -> None:
         """Put the candidates of rules on the agenda that are new, or whose surroundings changed.
@@ -431,7 +452,7 @@ class Search:
         """
         self.evaluations += 1
         proposals = candidates(
-            rules, self._grammar.arrays, self.splits, self._proposals
+            rules, self._grammar.arrays, self.splits, self._proposals, self.meter
         )
         for rule, proposed in zip(rules, proposals):
             for candidate in sorted(proposed):
@@ -460,21 +481,19 @@ class Search:
 
     def _touched(self, rules: Iterable[LabelRule]) -> Int64Array:
         """The numbers of the examples in whose derivations the rules could take part."""
-        return np.flatnonzero(self.corpus.touched_by(rules))
+        return np.flatnonzero(self._touched_mask(rules))
+
+    def _touched_mask(self, rules: Iterable[LabelRule]) -> Mask:
+        self.meter.add(MATCH_UNITS * len(self.corpus))
+        return self.corpus.touched_by(rules)
 
     def _saved_data_bits(self, candidate: Candidate) -> float:
         """What a candidate saves in the data term; only examples that changed are charted again."""
         if candidate.outcome is None:
-            examples, most = self._touched(candidate.added), self.settings.sample
-            if most is not None and len(examples) > most:
-                # The seed names the candidate, so the order of trials does not matter.
-                rng = random.Random(f"{self.settings.seed} {candidate.rule}")
-                examples = np.sort(
-                    np.array(rng.sample(examples.tolist(), most), dtype=np.int64)
-                )
+            examples, scale = self.judging_examples(candidate)
             size = len(examples)
             candidate.outcome = DataTerm(
-                examples, np.zeros(size, np.bool_), np.zeros(size)
+                examples, np.zeros(size, np.bool_), np.zeros(size), scale
             )
         # Chart only the examples whose data bits are missing or out of date.
         outcome = candidate.outcome
@@ -484,7 +503,24 @@ class Search:
             outcome.examples[missing], candidate.added, candidate.replaces
         )
         outcome.is_current |= missing
-        return float(self.data_bits[outcome.examples].sum() - outcome.data_bits.sum())
+        return outcome.scale * float(
+            self.data_bits[outcome.examples].sum() - outcome.data_bits.sum()
+        )
+
+    def judging_examples(self, candidate: Candidate) -> tuple[Int64Array, float]:
+        """The examples on which a candidate is judged, and how many each stands for.
+
+        With `settings.sample`, they are drawn among all that the candidate touches.
+        """
+        touched, most = self._touched(candidate.added), self.settings.sample
+        if most is None or len(touched) <= most:
+            return touched, 1.0
+        # The seed names the grammar and the candidate: each step draws anew, and neither the order
+        # of trials nor the steps before matter.
+        grammar = f"{len(self.rules)} {self.grammar_bits}"
+        rng = random.Random(f"{self.settings.seed} {grammar} {candidate.rule}")
+        drawn = np.array(rng.sample(touched.tolist(), most), dtype=np.int64)
+        return np.sort(drawn), len(touched) / most
 
     def _data_bits(
         self,
@@ -496,7 +532,10 @@ class Search:
         self.evaluations += 1
         chosen = self.corpus.select(examples)
         return data_bits(
-            self._grammar.switched(added, removed), chosen.sources, chosen.targets
+            self._grammar.switched(added, removed),
+            chosen.sources,
+            chosen.targets,
+            self.meter,
         )
 
     def _encode(self, rules: Sequence[LabelRule]) -> None:
@@ -506,6 +545,7 @@ class Search:
         tried = list(rules)
         for candidate in self._agenda.top(max(AHEAD, len(self.rules) // AHEAD_SHARE)):
             tried += candidate.added
+        self.meter.add(RULE_UNITS * (len(self.rules) + len(tried)))
         self._grammar = CandidateGrammar(self.rules, tried)
 
     def _take(self, candidate: Candidate, phase: Phase) -> Move:
@@ -523,13 +563,16 @@ class Search:
             rule for rule in self._index.around(added) if rule not in candidate.replaces
         ]
         self._encode(added)
-        also = derivable_rules(around, self._grammar.switched(added, removed))
+        changed = self._grammar.switched(added, removed)
+        also = derivable_rules(around, changed, self.meter)
         if also:
             if self.settings.sample is None:
                 # Those rules may touch examples that the candidate does not.
                 examples = np.union1d(examples, self._touched(also))
             after = self._data_bits(examples, added, [*removed, *also])
-            saved_with = float(self.data_bits[examples].sum() - after.sum())
+            saved_with = candidate.outcome.scale * float(
+                self.data_bits[examples].sum() - after.sum()
+            )
             if saved_with + self._rule_bits(also) >= saved:
                 removed, saved = [*removed, *also], saved_with
         bits = self._rule_bits(removed)
@@ -550,21 +593,20 @@ class Search:
             move = Move(Phase.PRUNING, (), (rule,), self.rules[rule], savings.pop(rule))
             self.apply(move)
             # A removal changes what others save only where they touch its examples.
-            touched = self.corpus.touched_by([rule])
+            yield move
+            touched = self._touched_mask([rule])
             stale = [
-                left
-                for left in savings
-                if np.any(self.corpus.touched_by([left]) & touched)
+                left for left in savings if np.any(self._touched_mask([left]) & touched)
             ]
             for left in stale:
                 del savings[left]
             savings |= self._removable(stale)
-            yield move
 
     def _removable(self, rules: Iterable[LabelRule]) -> dict[LabelRule, float]:
         """The rules that no example needs, and the bits that each saves in the data term."""
         savings: dict[LabelRule, float] = {}
         for rule in rules:
+            self.meter.check()
             # Pruning spares cognates, and words that no rule with non-terminals holds.
             if rule in self.lexicon and (
                 self.lexicon[rule] or not self._index.joins(rule)
@@ -602,6 +644,7 @@ class Search:
         """
         bits = self._total_bits()
         for rule in sorted(self.rules):
+            self.meter.check()
             # A move for an earlier rule may have removed this one.
             if rule not in self.rules:
                 continue
@@ -644,6 +687,7 @@ class Search:
             splits=replace(self.splits, tabu=rule),
             lexicon=self.lexicon,
             proposals=self._proposals,
+            meter=self.meter,
         )
         # Search with some of the lost examples; the others are left out at first.
         reinserted = [self.corpus.pair(number) for number in lost[:MAX_REINSERTED]]

@@ -61,9 +61,12 @@ class InductionSettings:
     max_non_terminals: int = MAX_NON_TERMINALS
     minimum_gain: float = 0.0  # stop when no rule saves more bits than this
     seed: int = 0  # of the sample
+    # How much work the search may do: 1 is what `work.py` says, None is no limit (not in
+    # the paper).
+    budget: float | None = None
 
     def __post_init__(self) -> None:
-        check_above_zero(self, "terminal_bits", "non_terminal_bits")
+        check_above_zero(self, "terminal_bits", "non_terminal_bits", "budget")
         check_at_least(1, self, "shortest", "sample", "max_non_terminals")
         check_at_least(0, self, "minimum_gain", "data_weight", "stages")
 
@@ -83,14 +86,15 @@ class InductionSettings:
         goes on from here.
         """
         sample = cls(data_weight=0.25, repeated_targets=True, shortest=500, stages=20)
-        return replace(sample, frame=True, lexical=True, returning=True, fitted=True)
+        extended = replace(sample, frame=True, lexical=True, returning=True)
+        return replace(extended, fitted=True, budget=1.0)
 
     @classmethod
     def for_slots(cls) -> InductionSettings:
         """What a search in marked examples does: slots leave little to choose, and
         typed trials would take minutes.
         """
-        return cls(data_weight=0.25, factoring=True)
+        return cls(data_weight=0.25, factoring=True, budget=1.0)
 
     @property
     def least_gain(self) -> float:

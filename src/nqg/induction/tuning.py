@@ -22,6 +22,7 @@ from nqg.induction.corpus import CommonAffix, shortest_first
 from nqg.induction.description_length import DescriptionLength, description_length
 from nqg.induction.induce import Induction
 from nqg.induction.settings import InductionSettings
+from nqg.induction.work import work_units
 from nqg.types.target_grammar import TargetGrammar
 
 # So many distinct examples, drawn at random, are searched in a trial. More take longer and are more
@@ -35,6 +36,10 @@ FEW_RULES = 50
 # Most evaluations of grammars in all trials, a millisecond or two each. Evaluations are counted and
 # not seconds, so that results do not depend on the machine.
 BUDGET = 80_000
+# A trial may do this share of the work of a search, and all of them together so many times as much
+# as a search. Whenever a trial ends at its share, the next ones get half: its rules count. On
+# GeoQuery, whose trials are the longest of those that end, none does (docs/scale.md).
+TRIAL_SHARE, TRIALS_WORK = 3 / 4, 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +72,18 @@ def trials(
     fixed: Mapping[str, Any] = MappingProxyType({}),
     target_grammar: TargetGrammar | None = None,
     is_over: Callable[[int], bool] = lambda _: False,
+    watcher: Callable[[], bool] = lambda: False,
 ) -> Iterator[Trial]:
     """Try one change after the other, from `InductionSettings.automatic()`; what is `fixed` stays.
 
     The last trial has the settings to use. Once `is_over` says so, of all evaluations of grammars
-    so far, the trial under way does not count.
+    so far, the trial under way does not count. Nor does it where the `watcher` of its search wants
+    to stop.
     """
     sample = _drawn(shortest_first(_drawn(examples, MOST_READ)), TRIAL_EXAMPLES)
     start = best = InductionSettings.automatic().changed(**fixed)
-    least, spent = math.inf, 0
+    least, spent, units = math.inf, 0, work_units(sample)
+    share, work_left = TRIAL_SHARE, TRIALS_WORK
     has_frame = CommonAffix.of(sample) is not None
     for changes in ({}, *ALTERNATIVES):
         changed = {name: value for name, value in changes.items() if name not in fixed}
@@ -87,11 +95,23 @@ def trials(
         # Search without returning; with it, if there are few rules.
         for returning in (False, True):
             searched = settings.changed(returning=returning)
-            induction = Induction(sample, searched, target_grammar=target_grammar)
+            if start.budget is not None:
+                if work_left <= 0:
+                    return
+                searched = searched.changed(budget=start.budget * share)
+            induction = Induction(
+                sample, searched, target_grammar=target_grammar, watcher=watcher
+            )
             for _ in induction.steps():
                 if is_over(spent + induction.evaluations):
                     return
+            if induction.work.is_interrupted:
+                return
             spent += induction.evaluations
+            if start.budget is not None:
+                work_left -= induction.work.spent / (start.budget * units)
+            if induction.is_truncated:
+                share /= 2
             if induction.searched_rules > FEW_RULES or not settings.returning:
                 break
 

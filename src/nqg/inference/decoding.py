@@ -166,11 +166,7 @@ class ScoredCharts:
         Where its program is not one, that is the best legal reading; where training never had some
         of its pairs of rules, the most probable legal reading with the fewest such pairs.
         """
-        if (
-            not first.is_legal
-            and self.model
-            and self.model.text.programs.problem(first.target)
-        ):
+        if not first.is_legal and self.model and self.model.is_misread(first.target):
             readings = self.n_best(sentence, N_BEST, options)
         else:
             unseen = self.unseen_rule_pairs(first.derivation)
@@ -260,11 +256,9 @@ class ScoredCharts:
             chances = self.hyperedge_marginals(derivations)
         readings = []
         for number, (derivation, target) in enumerate(zip(derivations, targets)):
-            program = (
-                " ".join(target)
-                if self.model is None
-                else self.model.programs.render(target)
-            )
+            program = " ".join(target)
+            if self.model:
+                program = self.model.program(target)
             # A reading is legal if the target grammar has its tokens and `problem`
             # finds none.
             is_legal = self.target_grammar is None or self.target_grammar.accepts(
@@ -293,7 +287,7 @@ class ScoredCharts:
             if not self.model.text.slots.is_safely_quoted(rule.slot, value, quote):
                 text = " ".join(value)
                 return f"{ILLEGAL}: a value has marks that would end it too soon: {text:.80}"
-        reason = self.model.programs.problem(program)
+        reason = self.model.problem(program)
         return reason and f"{ILLEGAL}: {reason}"
 
     def probabilities(self, targets: Sequence[Tokens]) -> FloatArray:

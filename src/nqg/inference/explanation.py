@@ -20,6 +20,7 @@ from nqg.grammar.grammar import NonTerminal, Symbol, format_symbol
 
 MIN_RULE_COLUMNS = 40  # columns; with fewer beside the brackets, a tree is drawn
 MAX_INDENTED_DEPTH = 12  # levels of a tree that are indented; those below are numbered
+TEACH = "to teach it, add the sentence to the training file, with this program or the right one"
 BRACKET_COLOURS = ("cyan", "green", "magenta", "yellow", "blue")
 
 
@@ -55,6 +56,10 @@ def described(answer: Answer, draw: Callable[[Reading], str] | None = None) -> s
     lines.append(
         f"abstained: {answer.reason}" if answer.target is None else answer.target
     )
+    if answer.target is None:
+        lines += abstention_lines(answer)
+        if draw is not None and answer.withheld and answer.withheld.reading:
+            lines += ["", draw(answer.withheld.reading)]
     if answer.parts and answer.target is not None:
         lines.append(
             f"{answer.credit}: {answer.reason}" if answer.reason else answer.credit
@@ -73,6 +78,33 @@ def described(answer: Answer, draw: Callable[[Reading], str] | None = None) -> s
         if draw is not None or command.first.readings:
             lines += ["", f"{number}. '{command.source}'", described(command, draw)]
     return "\n".join(lines)
+
+
+def abstention_lines(answer: Answer) -> list[str]:
+    """What was withheld, which words are new, and the nearest thing that training has.
+
+    >>> nearest = Answer("play some jazz", "play(jazz)")
+    >>> doubt = Answer("put on some polka", "play(polka)", confidence=0.4)
+    >>> abstention = Answer(doubt.source, withheld=doubt, nearest=nearest, unknown_words=("polka",))
+    >>> print("\\n".join(abstention_lines(abstention)))
+    withheld: play(polka)
+    not in training: 'polka'
+    nearest in training: 'play some jazz' is play(jazz)
+    to teach it, add the sentence to the training file, with this program or the right one
+    """
+    lines = []
+    withheld = answer.withheld
+    if withheld:
+        lines.append(f"withheld: {withheld.target}")
+    if answer.unknown_words and answer.first.gaps is None:
+        words = ", ".join(f"'{word}'" for word in dict.fromkeys(answer.unknown_words))
+        lines.append(f"not in training: {words}")
+    if answer.nearest:
+        source = " ".join(answer.nearest.source.split())
+        lines.append(f"nearest in training: '{source}' is {answer.nearest.target}")
+    if withheld:
+        lines.append(TEACH)
+    return lines
 
 
 def drawn(reading: Reading, width: int | None = None) -> Text:

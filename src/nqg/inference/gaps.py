@@ -4,10 +4,12 @@ that do not fit.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import chain, groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +35,8 @@ from nqg.types.tree_automaton import Fragment, Typing
 # trade time for a message that names fewer misfits; no answer depends on them.
 MISFIT_CANDIDATES = 32
 SHOWN_TYPES = 3  # types that are named at once
+# The names of types that inference makes: of heads, words, lists and arguments.
+_MADE_UP = re.compile(r"_(?:head|word|list|argument)(?:_\d+)?>$|_argument_list")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +55,12 @@ class Misfit:
         words = f"'{' '.join(source[self.span.start : self.span.end])}'"
         if not self.wanted:
             return f"{words} is part of no legal program"
-        types = list(self.wanted[:SHOWN_TYPES])
-        if len(self.wanted) > SHOWN_TYPES:
+        # Names that inference made up tell a reader nothing.
+        telling = [name for name in self.wanted if not _MADE_UP.search(name)]
+        if not telling:
+            return f"{words} does not fit there"
+        types = telling[:SHOWN_TYPES]
+        if len(telling) > SHOWN_TYPES:
             types.append("…")
         *firsts, last = types
         if not firsts:
@@ -83,6 +91,13 @@ class Gaps:
     @property
     def unknown_tokens(self) -> Tokens:
         return tuple(dict.fromkeys(self.source[place] for place in self.unknown))
+
+    @property
+    def phrases(self) -> Tokens:
+        """The islands, as phrases."""
+        return tuple(
+            " ".join(self.source[island.start : island.end]) for island in self.islands
+        )
 
     @property
     def uncovered(self) -> tuple[int, ...]:
@@ -116,9 +131,7 @@ class Gaps:
             return " and ".join(misfit.describe(self.source) for misfit in self.misfits)
         if self.unknown:
             return f"no rule knows {listed(self.unknown_tokens)}"
-        islands = [
-            " ".join(self.source[island.start : island.end]) for island in self.islands
-        ]
+        islands = list(self.phrases)
         # Uncovered words that are neighbours are named together.
         loose = []
         runs = groupby(
@@ -179,6 +192,33 @@ def explained(answer: Answer) -> Answer:
         if missing is None
         else replace(answer, reason=f"{answer.reason}: {missing}")
     )
+
+
+def nearest_sentence(
+    known: Sequence[str], sentence: str, tokenize: Callable[[str], Sequence[str]]
+) -> str | None:
+    """The known sentence that has most words in common with another, and fewest others; rare words
+    count for more.
+
+    >>> nearest_sentence(["turn on the lamp", "turn off the fan"], "is the fan off", str.split)
+    'turn off the fan'
+    """
+    bags = [{word.casefold() for word in tokenize(each)} for each in known]
+    wanted = {word.casefold() for word in tokenize(sentence)}
+    # Rare words weigh more: the inverse document frequency.
+    counts = Counter(chain.from_iterable([*bags, wanted]))
+
+    def weight(words: Iterable[str]) -> float:
+        return sum(
+            math.log1p(len(known) / (1 + counts[word])) for word in sorted(words)
+        )
+
+    nearest, best = None, 0.0
+    for each, words in zip(known, bags):
+        likeness = 2 * weight(words & wanted) / (weight(words) + weight(wanted) or 1.0)
+        if likeness > best:
+            nearest, best = each, likeness
+    return nearest
 
 
 def misfits(charts: BatchCharts) -> tuple[Misfit, ...]:

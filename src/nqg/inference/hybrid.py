@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, cast
 from nqg.answers import (
     BOTH,
     GRAMMAR,
+    ILLEGAL,
     SEQ2SEQ,
     Answer,
     Reading,
@@ -31,13 +32,22 @@ from nqg.files import write_text
 from nqg.grammar.grammar import Grammar
 from nqg.inference.decoding import DecodeOptions
 from nqg.inference.gaps import explained
-from nqg.inference.parser import Parser, windows, with_threshold
+from nqg.inference.parser import (
+    KNOWN_OUT_OF_SCOPE,
+    Parser,
+    windows,
+    with_threshold,
+    withheld,
+)
 from nqg.inference.sequences import sequence_answers
 from nqg.model.checkpoint import RECORDS_FILE, Record, record_lines
 from nqg.model.confidence import Calibrator, Evidence
 from nqg.model_folder import SEQ2SEQ_KIND, is_of_kind, pretrained, push_to_hub
 from nqg.preprocessing.preprocessor import FILE as TEXT
 from nqg.preprocessing.preprocessor import Preprocessor
+from nqg.types.tool_calls import program_misfit
+from nqg.types.tools import FILE as TOOLS_FILE
+from nqg.types.tools import Tool, read_tools, write_tools
 
 if TYPE_CHECKING:
     from nqg.seq2seq.seq2seq import Seq2seq
@@ -207,7 +217,10 @@ class Hybrid:
             reading=best.reading,
             parts=(grammar, seq2seq),
         )
-        return with_threshold(answer, parser.least_confidence)
+        if calibrator.refuses(grammar.source_tokens):
+            return withheld(answer, KNOWN_OUT_OF_SCOPE)
+        answer = with_threshold(answer, parser.least_confidence)
+        return parser.with_nearest(parser.by_manual_rules(answer))
 
     def _grammar_first_answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
         ask = self.parser.answers
@@ -281,7 +294,8 @@ class Hybrid:
         fallback: System = fast or seq2seq
         if fast is None and legal and not is_free:
             fallback = LegalSeq2seq(seq2seq, legal)
-        return cls(parser, TokenSystem(fallback, text))
+        tools = parser.model.tools
+        return cls(parser, TokenSystem(fallback, text, tools=tools))
 
     @classmethod
     def from_pretrained(
@@ -320,6 +334,12 @@ class Hybrid:
             also=lambda staging: write_fallback(staging, self.fallback),
         )
 
+    def export(self, export_format: str) -> str:
+        """The types of the grammar for another decoder: "json-schema", "gbnf" or "lark"."""
+        if not isinstance(self.parser, Parser):
+            raise NqgError(f"a Parser has types, found {type(self.parser).__name__}")
+        return self.parser.export(export_format)
+
 
 @dataclass(frozen=True, slots=True)
 class TokenSystem:
@@ -329,6 +349,8 @@ class TokenSystem:
     text: Preprocessor
     # Of the steps of its training, where it was trained here.
     records: tuple[Record, ...] = ()
+    # Calls that do not fit them are not answers.
+    tools: tuple[Tool, ...] = ()
 
     @classmethod
     def load(cls, folder: Path | str, device: str | None = None) -> TokenSystem:
@@ -338,7 +360,11 @@ class TokenSystem:
         path, text = Path(folder) / TEXT, Preprocessor()
         if path.exists():
             text = Preprocessor.read(path)
-        return cls(Seq2seq.load(folder, device), text)
+        path = Path(folder) / TOOLS_FILE
+        tools: tuple[Tool, ...] = ()
+        if path.exists():
+            tools = read_tools(path)
+        return cls(Seq2seq.load(folder, device), text, tools=tools)
 
     def save(self, folder: Path | str) -> None:
         """Write everything that `load` needs into a folder, whole or not at all."""
@@ -347,6 +373,8 @@ class TokenSystem:
         def write_more(staging: Path) -> None:
             self.text.write(staging / TEXT)
             write_text(staging / RECORDS_FILE, record_lines(self.records))
+            if self.tools:
+                write_tools(staging / TOOLS_FILE, self.tools)
 
         if not isinstance(self.system, Seq2seq):
             raise NqgError(
@@ -377,7 +405,8 @@ class TokenSystem:
         system = cast(Seq2seqReader, self.system)
         raw = []
         for sentence, answers in zip(sentences, system.candidates(read, count)):
-            raw.append([self._raw(sentence, answer) for answer in answers])
+            programs = [self._raw(sentence, answer) for answer in answers]
+            raw.append([answer for answer in programs if answer.target is not None])
         return raw
 
     def log_probabilities(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
@@ -391,7 +420,11 @@ class TokenSystem:
     def _raw(self, sentence: str, answer: Answer) -> Answer:
         target = answer.target
         if target is not None:
-            target = self.text.programs.render(target.split())
+            target = self.text.program(target.split())
+        if target is not None and self.tools:
+            reason = program_misfit(target, self.tools)
+            if reason:
+                return Answer(sentence, reason=f"{ILLEGAL}: {reason}")
         return replace(answer, source=sentence, target=target)
 
 

@@ -16,12 +16,13 @@ from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from nqg.answers import (
     GRAMMAR,
     ILLEGAL,
+    KINDS,
     NO_DERIVATION,
+    REFUSED,
     TOO_LONG,
     UNSURE,
     Answer,
@@ -36,7 +37,8 @@ from nqg.grammar.grammar import Grammar, Rule
 from nqg.grammar.hypergraph import Hypergraph
 from nqg.inference.charts import BatchCharts
 from nqg.inference.decoding import DecodeOptions, ScoredCharts
-from nqg.inference.gaps import explained, gaps_in
+from nqg.inference.gaps import explained, gaps_in, nearest_sentence
+from nqg.inference.manual_reader import ManualReader
 from nqg.inference.sequences import sequence_answers
 from nqg.model.checkpoint import Provenance, SavedModel, load_model, save_model
 from nqg.model.confidence import (
@@ -46,15 +48,14 @@ from nqg.model.confidence import (
     rule_pairs,
     value_contexts,
 )
-from nqg.model.scorer import untrained_bonuses
+from nqg.model.rule_scorer import untrained_bonuses
 from nqg.model.settings import EMBEDDED
-from nqg.model.spans import SpanTable, anchors, to_device
-from nqg.model.subwords import Subwords, collate, tokenize
+from nqg.model.spans import Pairs, SpanTable
+from nqg.model.subwords import Subwords, tokenize
 from nqg.model_folder import pretrained, push_to_hub
 from nqg.slots.instantiate import SlotInstances, encoder_tokens, mentions_of
 from nqg.slots.matcher import Mention
 from nqg.text.sentences import TokenizedSentence
-from nqg.training.processes import best_device
 from nqg.types.target_grammar import TargetGrammar
 
 # None of these sizes was measured.
@@ -64,6 +65,12 @@ ENCODER_BATCH = 256  # sentences that are encoded together
 MAX_SCORE_TABLE = 1 << 25
 # Hyperedges of a chart from which reasons for an abstention are derived: more take too long.
 MAX_EXPLAINED = 1 << 20
+# Hyperedges of derivations that are compared, one by one, for what does not fit: so many of
+# examples/home_assistant take 0.3 s.
+MAX_COMPARED = 1 << 15
+KNOWN_OUT_OF_SCOPE = f"{REFUSED}: training has the sentence without a program"
+# Abstentions to which the nearest training sentence says something.
+TEACHABLE = (KINDS[NO_DERIVATION], KINDS[ILLEGAL], KINDS[UNSURE])
 EMPTY_SENTENCE = TokenizedSentence("", ())
 
 
@@ -80,13 +87,19 @@ def with_threshold(answer: Answer, least_confidence: float) -> Answer:
     """The answer, or an abstention if its confidence is too low."""
     if answer.confidence is None or answer.confidence >= least_confidence:
         return answer
+    return withheld(answer, f"{UNSURE}: {in_percent(answer.confidence)}")
+
+
+def withheld(answer: Answer, reason: str) -> Answer:
+    """An abstention in the place of an answer, which it keeps."""
     return replace(
         answer,
+        withheld=answer if answer.target is not None else None,
         target=None,
         probability=None,
         confidence=None,
         reading=None,
-        reason=f"{UNSURE}: {in_percent(answer.confidence)}",
+        reason=reason,
     )
 
 
@@ -124,7 +137,7 @@ class Parser:
     @classmethod
     def load(cls, folder: Path | str, device: str | None = None) -> Parser:
         """The parser in a model folder."""
-        return cls(load_model(Path(folder), device or best_device()))
+        return cls(load_model(Path(folder), device))
 
     @classmethod
     def from_pretrained(
@@ -168,6 +181,12 @@ class Parser:
         if provenance is not None:
             model = replace(model, provenance=provenance)
         save_model(Path(folder), model, also)
+
+    def export(self, export_format: str) -> str:
+        """The types of the model for another decoder: "json-schema", "gbnf" or "lark"."""
+        from nqg.model.export import export_types  # which parsing does not need
+
+        return export_types(self.model, export_format)
 
     @cached_property
     def grammar(self) -> Grammar:
@@ -261,7 +280,8 @@ class Parser:
                 }
             )
         for number, item in enumerate(items):
-            yield self._judged(corrected.get(number) or self._with_gaps(item))
+            answer = self._judged(corrected.get(number) or self._with_gaps(item))
+            yield self.with_nearest(answer)
 
     def _corrected(
         self, sentences: Mapping[int, Sequence[TokenizedSentence]]
@@ -423,13 +443,42 @@ class Parser:
         is too low.
         """
         calibrator, reading = self.model.calibrator, answer.reading
+        if calibrator and calibrator.refuses(answer.source_tokens):
+            return replace(withheld(answer, KNOWN_OUT_OF_SCOPE), gaps=None)
         if calibrator is None or reading is None or reading.evidence is None:
             return answer
         evidence = replace(reading.evidence, corrected=len(answer.corrections))
         confidence = calibrator.weights.confidence(evidence)
-        return with_threshold(
+        if reading.derivation.hyperedges[0].rule in self.model.by_hand:
+            # Folds have not tried the rule; a person says what it means.
+            manual = self._manual_answer(answer.source)
+            if manual and manual.target == answer.target:
+                confidence = max(confidence, manual.confidence or 0.0)
+        judged = with_threshold(
             replace(answer, confidence=confidence), self.least_confidence
         )
+        return self.by_manual_rules(judged)
+
+    def by_manual_rules(self, answer: Answer) -> Answer:
+        """The answer or, if it is an abstention and rules by hand read the sentence, theirs."""
+        if answer.target is not None or not self.model.by_hand:
+            return answer
+        manual = self._manual_answer(answer.source)
+        if manual is None:
+            return answer
+        judged = with_threshold(manual, self.least_confidence)
+        return judged if judged.target is not None else answer
+
+    def _manual_answer(self, sentence: str) -> Answer | None:
+        for tokenized in self.model.text.tokenized(sentence):
+            answer = self._manual_reader.answer(tokenized)
+            if answer:
+                return answer
+        return None
+
+    @cached_property
+    def _manual_reader(self) -> ManualReader:
+        return ManualReader.of(self.model, self.grammar, self.options)
 
     @property
     def least_confidence(self) -> float:
@@ -444,9 +493,29 @@ class Parser:
             charts = item.charts.select(item.number)
             # An abstention without an explanation is better than none.
             with suppress(LimitExceeded):
-                if charts.untyped.hyperedges <= MAX_EXPLAINED:
+                if (
+                    charts.untyped.hyperedges <= MAX_EXPLAINED
+                    and charts.forests.hyperedges <= MAX_COMPARED
+                ):
                     return replace(item.answer, gaps=gaps_in(charts))
         return item.answer
+
+    def with_nearest(self, answer: Answer) -> Answer:
+        """An abstention with the training sentence that is most like it, if gaps are wanted."""
+        if not self.options.gaps or answer.kind not in TEACHABLE:
+            return answer
+        nearest = nearest_sentence(
+            self.model.provenance.sentences, answer.source, self._words_of
+        )
+        if nearest is None:
+            return answer
+        # Training has its program, whatever the confidence.
+        options = replace(self.options, gaps=False, least_confidence=0.0, readings=0)
+        (known,) = self.with_options(options).single_answers([nearest])
+        return replace(answer, nearest=known if known else None)
+
+    def _words_of(self, sentence: str) -> Sequence[str]:
+        return self.model.text.tokenized(sentence)[0].words
 
     def _similar_words(self, word: str) -> Sequence[str]:
         from nqg.inference.corrections import (
@@ -486,18 +555,14 @@ class Parser:
 
     def _scores(self, sentences: Sequence[Subwords], full: Hypergraph) -> FloatArray:
         model = self.model
-        spans = SpanTable.of(full).numbers(full)[full.owners()]
-        model.scorer.eval()
-        with torch.inference_mode():
-            table = model.scorer(
-                collate(sentences, model.device),
-                anchors(full, model.device),
-                untrained_bonuses(model.untrained_rules),
-            )  # (S, R)
-            of_spans, of_rules = to_device(
-                [spans, full.rules.astype(np.int64)], model.device
-            )
-            scores: FloatArray = table[of_spans, of_rules].double().cpu().numpy()
+        table = SpanTable.of(full)
+        spans = table.numbers(full)[full.owners()]
+        scores = model.scorer.score(
+            sentences,
+            table.select(np.arange(full.sentences)),
+            Pairs(spans, full.rules.astype(np.int64)),
+            untrained_bonuses(model.untrained_rules),
+        )
         if not np.isfinite(scores).all():
             raise DamagedModel(
                 "the model gives scores that are not numbers: its weights are damaged; train it again"

@@ -1,13 +1,15 @@
 """Rules written by hand: added to a trained model, checked against its types, and taken away again.
 
-What they score, and how confident an answer with them is, decide `nqg.model.scorer` and
-`nqg.model.confidence`.
+A rule is a sentence and a program with non-terminals, or a template (`nqg.text.sentence_templates`)
+that describes many sentences: then it is written out as one rule for each of them. What rules by
+hand score decides `nqg.model.scorer`; `nqg.inference.manual_reader` believes them where the model is
+not sure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -15,6 +17,7 @@ from nqg.errors import FormatError, Place
 from nqg.files import numbered_lines
 from nqg.grammar.grammar import (
     SEPARATOR,
+    SLOT,
     Grammar,
     NonTerminal,
     Rule,
@@ -22,13 +25,18 @@ from nqg.grammar.grammar import (
     check_arity,
     format_symbol,
     read_symbol,
-    rules_in,
 )
 from nqg.inference.gaps import SHOWN_TYPES, listed
 from nqg.model.checkpoint import MOST_NON_TERMINALS, SavedModel
 from nqg.preprocessing.preprocessor import Preprocessor
-from nqg.slots.matcher import SlotMatcher
-from nqg.slots.target_grammars import allow_literal_values
+from nqg.text.sentence_templates import (
+    TemplateSlot,
+    expanded_template,
+    is_template,
+    slots_in,
+    without_argument,
+    without_slots,
+)
 from nqg.types.target_grammar import Category, TargetGrammar, format_symbols
 from nqg.types.tree_automaton import (
     Fragment,
@@ -39,16 +47,139 @@ from nqg.types.tree_automaton import (
 
 Places = Mapping[Rule, Place]  # of rules that come from a file
 NO_PLACES: Places = MappingProxyType({})
+NO_PARTS: Mapping[str, Sequence[str]] = MappingProxyType({})
+
+
+# Stands in a program for a value that a sentence leaves out.
+ABSENT = "NT_0"
+_PART_LINE = re.compile(r"<\s*(\w+)\s*>\s*=\s*(.+)")
+_LIST_LINE = re.compile(r"\{\s*([\w-]+)\s*\}\s*=\s*(.+)")
 
 
 def read_rules(path: Path, text: Preprocessor) -> dict[Rule, Place]:
-    """The rules in a file, one a line, and where they stand; a malformed line is refused with file,
-    line and reason.
+    """The rules in a file and where they stand; a malformed line is refused with file, line and
+    reason.
+
+    A line is a rule or a template, defines a part of templates (`<polite> = (please|kindly)`) or
+    lists words and their values (`{size} = small | very large:xl`).
     """
-    return rules_in(
-        ((place, tokenized_rule(line, text)) for place, line in numbered_lines(path)),
-        MOST_NON_TERMINALS,
-    )
+    parts: dict[str, list[str]] = {}
+    places: dict[Rule, Place] = {}
+    for place, line in numbered_lines(path):
+        try:
+            rules = _rules_of_line(line, text, parts)
+        except FormatError as error:
+            raise error.at(place) from None
+        for rule in rules:
+            known = places.get(rule)
+            if known and known != place and not is_slot_rule(rule):
+                raise FormatError(
+                    f"rule '{rule}' was already on line {known.line}", place
+                )
+            places.setdefault(rule, place)
+    return places
+
+
+def _rules_of_line(
+    line: str, text: Preprocessor, parts: dict[str, list[str]]
+) -> list[Rule]:
+    """The rules that a line of a file describes; a definition of a part is kept in `parts`."""
+    if not text.is_plain:
+        part = _PART_LINE.fullmatch(line.strip())
+        if part:
+            parts[part[1]] = expanded_template(part[2], parts)
+            return []
+        values = _LIST_LINE.fullmatch(line.strip())
+        if values:
+            return _listed_values(values[2], text)
+    return written_rules(line, text, parts)
+
+
+def _listed_values(values: str, text: Preprocessor) -> list[Rule]:
+    """A rule for each value of a list; one that programs write otherwise has that behind a colon."""
+    rules = []
+    for entry in values.split("|"):
+        words, _, value = entry.partition(":")
+        rule = f"{words.strip()} {SEPARATOR} {(value or words).strip()}"
+        rules.append(Rule.parse(tokenized_rule(rule, text)))
+    return rules
+
+
+def written_rules(
+    line: str, text: Preprocessor, parts: Mapping[str, Sequence[str]] = NO_PARTS
+) -> list[Rule]:
+    """The rules that a line describes: one, or those of a template and of the slots in it.
+
+    >>> text = Preprocessor.fit([("Turn on the lamp.", "on(lamp)"), ("Is the fan on?", "is_on(fan)")])
+    >>> for rule in written_rules("(lights|lamp) [in the {room}] off ### off(lamp, {room})", text):
+    ...     print(rule)
+    lights in the NT_1 off ### off ( lamp , NT_1 )
+    lights off ### off ( lamp )
+    lamp in the NT_1 off ### off ( lamp , NT_1 )
+    lamp off ### off ( lamp )
+    """
+    # Blank lines and comments have no rule; one that begins with ### lacks its source.
+    if not line.strip() or (
+        line.startswith("#") and line.split(maxsplit=1)[0] != SEPARATOR
+    ):
+        return []
+    source, separator, target = line.partition(f" {SEPARATOR} ")
+    if not separator or text.is_plain:
+        return [_checked(Rule.parse(tokenized_rule(line, text)))]
+    # A slot may be written @name, too, unless it is a whole rule of the grammar.
+    names = {slot.name for slot in text.slots.slots}
+    if source.strip().removeprefix(SLOT) not in names:
+        source, target = _with_braces(source, names), _with_braces(target, names)
+    if not is_template(source):
+        return [_checked(Rule.parse(tokenized_rule(line, text)))]
+    sentences = expanded_template(source, parts)
+    slots = {each for sentence in sentences for each in slots_in(sentence)}
+    for slot in sorted(slots, key=lambda each: each.argument):
+        if slot.mark not in target:
+            raise FormatError(
+                f"{slot.mark} is in the sentence, but not in the program '{target}'"
+            )
+    rules = [_variant(sentence, target, slots, text) for sentence in sentences]
+    used = sorted({slot.slot for slot in slots} & names)
+    rules += [Rule((f"{SLOT}{name}",), (f"{SLOT}{name}",)) for name in used]
+    return [_checked(rule) for rule in dict.fromkeys(rules)]
+
+
+def _with_braces(side: str, names: Collection[str]) -> str:
+    """One side of a rule with `{name}` in the place of `@name`, where it is the name of a slot."""
+
+    def braced(match: re.Match[str]) -> str:
+        return f"{{{match[1]}}}" if match[1] in names else match[0]
+
+    return re.sub(rf"{SLOT}([\w-]+)", braced, side)
+
+
+def _variant(
+    sentence: str, program: str, slots: Collection[TemplateSlot], text: Preprocessor
+) -> Rule:
+    """The rule of one sentence of a template: the program lacks the arguments that it leaves out."""
+    present = slots_in(sentence)
+    marks = [f"NT_{number}" for number in range(1, len(present) + 1)]
+    for slot, mark in zip(present, marks):
+        program = program.replace(slot.mark, mark)
+    for slot in slots:
+        program = program.replace(slot.mark, ABSENT)
+    tokens = list(text.programs.normalized(program))
+    while ABSENT in tokens:
+        tokens = without_argument(tokens, ABSENT)
+    source = without_slots(sentence, marks)
+    return Rule.parse(tokenized_rule(f"{source} {SEPARATOR} {' '.join(tokens)}", text))
+
+
+def _checked(rule: Rule) -> Rule:
+    check_arity(rule, MOST_NON_TERMINALS)
+    return rule
+
+
+def is_slot_rule(rule: Rule) -> bool:
+    """Whether a rule reads a value and yields nothing else: `@time ### @time`."""
+    symbol = rule.source[0]
+    return rule.source == rule.target and str(symbol).startswith(SLOT)
 
 
 def tokenized_rule(rule: str, text: Preprocessor) -> str:
@@ -76,49 +207,55 @@ def tokenized_rule(rule: str, text: Preprocessor) -> str:
     return f"{' '.join(words)}{separator}{target}"
 
 
-def _parsed(rule: Rule | str, text: Preprocessor) -> Rule:
-    return Rule.parse(tokenized_rule(rule, text)) if isinstance(rule, str) else rule
+def _described(
+    rules: Iterable[Rule | str], text: Preprocessor, places: Places
+) -> list[list[Rule]]:
+    """The rules that each line, template or rule describes; those of one line belong together."""
+    groups: list[list[Rule]] = []
+    of_places: dict[Place, list[Rule]] = {}
+    for written in rules:
+        if isinstance(written, str):
+            groups.append(written_rules(written, text))
+            continue
+        place = places.get(written)
+        if place in of_places:
+            of_places[place].append(written)
+            continue
+        groups.append([written])
+        if place:
+            of_places[place] = groups[-1]
+    return groups
 
 
 def with_rules(
     model: SavedModel, rules: Iterable[Rule | str], places: Places = NO_PLACES
 ) -> SavedModel:
-    """The model with more rules by hand; errors name the places of those that come from a file."""
+    """The model with more rules by hand; errors name the places of those that come from a file.
+
+    Of a template, the rules that the model lacks are added; one must be new.
+    """
     new: list[Rule] = []
-    for written in rules:
-        rule = _parsed(written, model.text)
-        check_arity(rule, MOST_NON_TERMINALS)
+    for group in _described(rules, model.text, places):
         how = ""
-        if rule in new:
-            how = "given twice"
-        elif rule in model.by_hand:
-            how = "written by hand"
-        elif rule in model.grammar.numbers:
-            how = "learned"
-        if how:
-            raise refused(rule, f"the model has it already: it was {how}", places)
-        new.append(rule)
-    # Values that the new rules write down become legal before the rules are typed.
-    model = replace(
-        model, target_grammar=legal_with(new, model.target_grammar, model.text.slots)
-    )
+        added = len(new)
+        for rule in group:
+            if rule in new:
+                how = how or "given twice"
+            elif rule in model.by_hand:
+                how = how or "written by hand"
+            elif rule in model.grammar.numbers:
+                how = how or "learned"
+            else:
+                new.append(rule)
+        is_new = not all(map(is_slot_rule, new[added:]))
+        if group and not is_new and not all(map(is_slot_rule, group)):
+            reason = f"the model has it already: it was {how}"
+            raise refused(group[0], reason, places)
     extended = model.with_rules_by_hand([*model.by_hand, *new])
-    for rule, reason in misfits(extended.grammar, model.target_grammar, new).items():
+    unusable = misfits(extended.grammar, extended.target_grammar, new)
+    for rule, reason in unusable.items():
         raise refused(rule, reason, places)
     return extended
-
-
-def legal_with(
-    rules: Iterable[Rule], legal: TargetGrammar | None, slots: SlotMatcher
-) -> TargetGrammar | None:
-    """The grammar of legal programs, in which rules by hand may write values down where it has
-    slots.
-    """
-    if legal is None or not slots.slots:
-        return legal
-    signatures = Signatures(legal)
-    illegal = [rule.target for rule in rules if not signatures.fits(rule.target)]
-    return allow_literal_values(legal, illegal, slots)
 
 
 def without_rules(
@@ -128,15 +265,20 @@ def without_rules(
     was learned.
     """
     left = dict.fromkeys(model.by_hand)
-    for written in rules:
-        rule = _parsed(written, model.text)
-        if rule not in left:
-            how = "not a rule of the model"
-            if rule in model.grammar.numbers:
-                how = "learned from examples, and stays"
-            raise refused(rule, f"not written by hand: it is {how}", places)
-        # A rule that is given twice is refused the second time.
-        del left[rule]
+    for group in _described(rules, model.text, places):
+        for rule in group:
+            if is_slot_rule(rule):
+                continue
+            if rule not in left:
+                how = "not a rule of the model"
+                if rule in model.grammar.numbers:
+                    how = "learned from examples, and stays"
+                raise refused(rule, f"not written by hand: it is {how}", places)
+            # A rule that is given twice is refused the second time.
+            del left[rule]
+    # Slots that came with templates go with the last of these.
+    if not any(rule.arity for rule in left):
+        left = {rule: None for rule in left if not is_slot_rule(rule)}
     return model.with_rules_by_hand(left)
 
 

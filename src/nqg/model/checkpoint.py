@@ -19,25 +19,29 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from safetensors.torch import load_file, save_file
+from safetensors import deserialize
+from safetensors.numpy import save_file
 from tokenizers import Tokenizer
 
 import nqg
 from nqg.data.example import Example
 from nqg.errors import FormatError, NqgError
+from nqg.extensions import load_extension
 from nqg.files import numbered_lines, strict_json, write_text
 from nqg.grammar.grammar import Grammar, Rule
+from nqg.model.bert_config import BertConfig
 from nqg.model.confidence import CONFIDENCE_FILE, Calibrator
-from nqg.model.encoder import read_encoder
 from nqg.model.model_card import model_card
-from nqg.model.scorer import Scorer
-from nqg.model.settings import ModelSettings, TrainingSettings
-from nqg.model.spans import Anchors, Boundaries
-from nqg.model.subwords import collate, tokenize
+from nqg.model.numpy_scorer import Float32Array, NumpyScorer, scorer_shapes
+from nqg.model.rule_scorer import RuleScorer
+from nqg.model.settings import EMBEDDED, ModelSettings, TrainingSettings
+from nqg.model.spans import Anchors, Boundaries, Pairs
+from nqg.model.subwords import tokenize
 from nqg.model_folder import (
     CARD,
+    CONFIG_FILE,
     INDEX,
+    WEIGHTS_FILE,
     check_config,
     check_contents,
     check_finite,
@@ -54,15 +58,18 @@ from nqg.preprocessing.preprocessor import Preprocessor
 from nqg.preprocessing.program_language import ProgramLanguage, read_language
 from nqg.run_config import DataFingerprint
 from nqg.settings_reader import read_dataclass
-from nqg.slots.target_grammars import open_slot_categories
+from nqg.slots.target_grammars import legal_with, open_slot_categories
 from nqg.text.programs import ProgramTokenizer
 from nqg.types.target_grammar import TargetGrammar
+from nqg.types.tool_calls import program_misfit
+from nqg.types.tools import FILE as TOOLS_FILE
+from nqg.types.tools import Tool, read_tools, write_tools
 
 Record = Mapping[str, Any]  # one line of `training.jsonl`
 # Sentences of the training data that a model keeps for people who want to try it: how many, of how
 # many they are chosen, and of how many characters. They bound the size of a model's index, and no
 # answer depends on them.
-KEPT_SENTENCES = 32
+KEPT_SENTENCES = 200
 CONSIDERED_SENTENCES = 4096
 LONGEST_KEPT_SENTENCE = 200
 
@@ -154,10 +161,10 @@ RULES_FILE = "rules.txt"
 GRAMMAR_FILE = "grammar.txt"
 TARGET_GRAMMAR_FILE = "target.grammar"
 TOKENIZER_FILE = "tokenizer.json"
-CONFIG_FILE = "config.json"
-WEIGHTS_FILE = "model.safetensors"
 REQUIRED_FILES = (GRAMMAR_FILE, CONFIG_FILE, TOKENIZER_FILE, WEIGHTS_FILE)
 MOST_NON_TERMINALS = 9  # in a rule of a model folder
+# The precisions of weights, as safetensors names them.
+FLOATS = {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,11 +172,12 @@ class SavedModel:
     """Everything that a model folder holds.
 
     Of the rules `by_hand` some may have been trained. The others come last in the grammar, and have
-    no embedding. The `language` is that of a database, where programs are queries of it.
+    no embedding. The `language` is that of a database, where programs are queries of it. The `tools`
+    are those that programs call, where they were given.
     """
 
     grammar: Grammar
-    scorer: Scorer
+    scorer: RuleScorer
     tokenizer: Tokenizer
     settings: ModelSettings
     target_grammar: TargetGrammar | None = None
@@ -178,6 +186,7 @@ class SavedModel:
     by_hand: tuple[Rule, ...] = ()
     text: Preprocessor = Preprocessor()  # noqa: RUF009 (frozen)
     language: ProgramLanguage | None = None
+    tools: tuple[Tool, ...] = ()
 
     @property
     def trained_rules(self) -> tuple[Rule, ...]:
@@ -189,8 +198,27 @@ class SavedModel:
 
     @property
     def programs(self) -> ProgramLanguage | ProgramTokenizer:
-        """What writes programs as the training data would, and knows what is wrong with one."""
+        """What knows how programs are written, and what is wrong with one."""
         return self.language or self.text.programs
+
+    def program(self, tokens: Sequence[str]) -> str:
+        """The program of tokens, as the training data would write it."""
+        if self.language:
+            return self.language.render(tokens)
+        return self.text.program(tokens)
+
+    def problem(self, program: str) -> str:
+        """Why a program is not one of this model, as far as no grammar says it; "" if it is."""
+        reason = self.programs.problem(program)
+        if not reason and self.tools:
+            reason = program_misfit(program, self.tools)
+        return reason
+
+    def is_misread(self, program: str) -> bool:
+        """Whether a program has a flaw that other readings of its sentence may not have."""
+        if self.text.programs.problem(program):
+            return True
+        return bool(self.tools and program_misfit(program, self.tools))
 
     @property
     def legal_programs(self) -> TargetGrammar | None:
@@ -200,16 +228,15 @@ class SavedModel:
         return open_slot_categories(self.target_grammar, self.text.slots.quotes)
 
     def with_rules_by_hand(self, rules: Iterable[Rule]) -> SavedModel:
-        """The same model with these rules by hand, and no others."""
+        """The same model with these rules by hand, and no others; values that they write down are
+        legal.
+        """
         by_hand = tuple(rules)
         every_rule = tuple(dict.fromkeys(self.trained_rules + by_hand))
         bound = max([self.grammar.max_non_terminals, *(rule.arity for rule in by_hand)])
         grammar = replace(self.grammar, rules=every_rule, max_non_terminals=bound)
-        return replace(self, grammar=grammar, by_hand=by_hand)
-
-    @property
-    def device(self) -> torch.device:
-        return next(self.scorer.parameters()).device
+        legal = legal_with(by_hand, self.target_grammar, self.text.slots)
+        return replace(self, grammar=grammar, by_hand=by_hand, target_grammar=legal)
 
     @property
     def max_length(self) -> int:
@@ -254,20 +281,19 @@ def _write_files(folder: Path, model: SavedModel) -> None:
         model.text.write(folder / TEXT)
     if model.language is not None:
         model.language.write(folder / model.language.file_name)
+    if model.tools:
+        write_tools(folder / TOOLS_FILE, model.tools)
     if model.provenance.records:
         write_text(folder / RECORDS_FILE, record_lines(model.provenance.records))
     # The neural model.
     write_text(folder / CONFIG_FILE, model.scorer.encoder.config_json())
     write_text(folder / TOKENIZER_FILE, model.tokenizer.to_str(pretty=True))
-    weights = model.scorer.state_dict()
-    for name, weight in weights.items():
-        weights[name] = weight.contiguous().cpu()
-    save_file(weights, folder / WEIGHTS_FILE)
+    save_file(dict(model.scorer.weights()), folder / WEIGHTS_FILE)
     versions = {
         "nqg": nqg.__version__,
         "format": str(MODEL_VERSION),
         "Python": platform.python_version(),
-        "torch": str(torch.__version__),
+        "NumPy": np.__version__,
     }
     write_text(folder / CARD, model_card(model, versions))
 
@@ -296,9 +322,12 @@ def save_rules(folder: Path, by_hand: Sequence[Rule]) -> None:
         _write_rules(staging, by_hand)
 
 
-def load_model(folder: Path, device: str) -> SavedModel:
+def load_model(folder: Path, device: str | None = None) -> SavedModel:
     """The model in a folder; a folder that is not a model, or is damaged, is refused with the
     reason.
+
+    The device is that of a pre-trained encoder, without a choice a GPU where there is one; an
+    embedded one needs none.
     """
     while True:
         before = index_bytes(folder)
@@ -328,11 +357,12 @@ READERS: Mapping[str, Callable[[Path], Any]] = {
     TARGET_GRAMMAR_FILE: TargetGrammar.read,
     RECORDS_FILE: read_records,
     TEXT: Preprocessor.read,
+    TOOLS_FILE: read_tools,
     TOKENIZER_FILE: read_tokenizer,
 }
 
 
-def read_model(folder: Path, index: bytes, device: str) -> SavedModel:
+def read_model(folder: Path, index: bytes, device: str | None) -> SavedModel:
     """The model in a folder; what is quick to read comes first, to refuse a damaged folder soon."""
     # 1. The index, and the files that it names.
     manifest = read_manifest(folder, index, MODEL_KIND, MODEL_VERSION)
@@ -360,7 +390,7 @@ def read_model(folder: Path, index: bytes, device: str) -> SavedModel:
         calibrator = Calibrator.read(folder / CONFIDENCE_FILE, grammar)
     language = read_language(folder)
     # 3. The weights.
-    scorer = _read_scorer(folder, len(grammar), settings).to(device).eval()
+    scorer = _read_scorer(folder, len(grammar), settings, device)
     # 4. All of it together.
     if text.slots.slots:
         grammar = replace(grammar, slots=text.slots)
@@ -376,6 +406,7 @@ def read_model(folder: Path, index: bytes, device: str) -> SavedModel:
         calibrator,
         text=text,
         language=language,
+        tools=files.get(TOOLS_FILE, ()),
     )
     probe(model, folder)
     if RULES_FILE in files:
@@ -393,45 +424,54 @@ def probe(model: SavedModel, folder: Path) -> None:
     for rule in model.grammar.rules[:1]:
         sentence += map(str, rule.source)
     first, last = np.array([0]), np.array([len(sentence) - 1])
-    number = torch.zeros(1, dtype=torch.int64, device=model.device)
-    spans = Anchors(Boundaries(first, first, number), Boundaries(first, last, number))
-    with (
-        convert_errors("the encoder cannot read a sentence", folder / CONFIG_FILE),
-        torch.inference_mode(),
-    ):
-        batch = collate(tokenize(model.tokenizer, [sentence]), model.device)
-        if not model.scorer(batch, spans).isfinite().all():
+    spans = Anchors(Boundaries(first, first, first), Boundaries(first, last, first))
+    rules = np.arange(len(model.scorer.rules))
+    pairs = Pairs(np.zeros_like(rules), rules)
+    with convert_errors("the encoder cannot read a sentence", folder / CONFIG_FILE):
+        subwords = tokenize(model.tokenizer, [sentence])
+        if not np.isfinite(model.scorer.score(subwords, spans, pairs)).all():
             raise FormatError(
                 "the scores of a sentence are not all numbers", folder / WEIGHTS_FILE
             )
 
 
-def _read_scorer(folder: Path, rules: int, settings: ModelSettings) -> Scorer:
+def _read_scorer(
+    folder: Path, rules: int, settings: ModelSettings, device: str | None
+) -> RuleScorer:
+    """The scorer in a folder: an embedded one in NumPy, any other in torch."""
     config, path = folder / CONFIG_FILE, folder / WEIGHTS_FILE
-
-    def new() -> Scorer:
-        with convert_errors("the encoder cannot be made", config):
-            return Scorer(read_encoder(config), rules, settings.dimension)
-
     shapes = weight_shapes(path)
     check_config(config, shapes)
-    # On the "meta" device tensors have shapes and take no memory.
-    with torch.device("meta"):
-        scorer = new()
-    check_shapes(scorer, shapes, path)
-    # The values of buffers are not in the file.
-    if any(True for _ in scorer.buffers()):
-        scorer = new()
-    weights = load_file(path)
-    for name, expected in scorer.state_dict().items():
-        weight, is_float = weights[name], expected.is_floating_point()
-        if weight.is_floating_point() != is_float:
-            kind = "floats" if is_float else "integers"
-            raise FormatError(
-                f"the weights '{name}' are {weight.dtype}, expected {kind}", path
-            )
-        # The file may change where a system maps it into memory.
-        weights[name] = weight.to(expected.dtype, copy=True)
-    scorer.load_state_dict(weights, assign=True)
+    bert = None
+    if settings.encoder == EMBEDDED:
+        values = json.loads(config.read_text(encoding="utf-8"))
+        with convert_errors("the encoder cannot be made", config):
+            bert = BertConfig.from_dict(values)
+    if bert is None:
+        read_scorer = load_extension(
+            "nqg.model.scorer:read_scorer",
+            f"the encoder '{settings.encoder}' of this model",
+        )
+        scorer: RuleScorer = read_scorer(folder, rules, settings, device)
+        return scorer
+    check_shapes(scorer_shapes(bert, rules, settings.dimension), shapes, path)
+    weights = read_weights(path)
     check_finite(weights, path)
-    return scorer
+    return NumpyScorer(bert, weights)
+
+
+def read_weights(path: Path) -> dict[str, Float32Array]:
+    """The weights in a file, in the precision of training."""
+    weights = {}
+    for name, entry in deserialize(path.read_bytes()):  # type: ignore[no-untyped-call]
+        kind, data = entry["dtype"], entry["data"]
+        if kind == "BF16":
+            # These are the upper halves of float32.
+            upper = np.frombuffer(data, dtype="<u2").astype(np.uint32)
+            values = (upper << 16).view(np.float32)
+        elif kind in FLOATS:
+            values = np.frombuffer(data, dtype=FLOATS[kind]).astype(np.float32)
+        else:
+            raise FormatError(f"the weights '{name}' are {kind}, expected floats", path)
+        weights[name] = values.reshape(entry["shape"])
+    return weights

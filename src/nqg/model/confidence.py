@@ -184,13 +184,15 @@ class ProgramTrial:
 class HeldOutSentence:
     """The candidates of readers that have not learned from a sentence; none where both abstain.
 
-    A sentence that was made to be out of scope has no right program. The program of a new template
-    is unlike all that the readers have learned from, values aside.
+    A sentence that is out of scope has no right program; such sentences are given, or made of
+    others. The program of a new template is unlike all that the readers have learned from, values
+    aside.
     """
 
     candidates: tuple[ProgramTrial, ...]
     is_in_scope: bool = True
     is_new_template: bool = False
+    is_made: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,16 +234,17 @@ class Weights:
     def fit(cls, sentences: Sequence[HeldOutSentence], *, has_seq2seq: bool) -> Weights:
         """The most probable weights, given those of other datasets and the trials of this one.
 
-        However many sentences out of scope there are, they count as `OUT_OF_SCOPE_SHARE` of the others.
+        However many sentences out of scope were made, they count as `OUT_OF_SCOPE_SHARE` of the others.
+        One that was given counts like any other sentence.
         """
         prior = np.array(astuple(PRIORS[has_seq2seq]))
         in_scope = sum(sentence.is_in_scope for sentence in sentences)
-        out_of_scope = max(len(sentences) - in_scope, 1)
+        made = max(sum(sentence.is_made for sentence in sentences), 1)
         rows, rights, counts = [], [], []
         for sentence in sentences:
             count = 1.0
-            if not sentence.is_in_scope:
-                count = OUT_OF_SCOPE_SHARE * in_scope / out_of_scope
+            if sentence.is_made:
+                count = OUT_OF_SCOPE_SHARE * in_scope / made
             for trial in sentence.candidates:
                 rows.append(trial.evidence.features())
                 rights.append(float(trial.is_right))
@@ -471,6 +474,11 @@ class Expectation:
                 f"{self}: expected no more right answers than answers, and sentences"
             )
 
+    @property
+    def is_low(self) -> bool:
+        """Whether fewer than half of the sentences are answered."""
+        return 2 * self.answered < self.sentences
+
     def __str__(self) -> str:
         """
         >>> print(Expectation(120, 100, 95))
@@ -491,7 +499,8 @@ class Calibrator:
     Below `threshold` the model abstains. It was chosen for `least_precision`, which answers to
     held-out sentences had with it, unless the model `is_imprecise`: then no threshold reached it.
     `expected` is how sentences like those of training fare, `new_templates` those whose program is,
-    values aside, unlike all of training. `vocabulary` are the words of the training sentences.
+    values aside, unlike all of training, `out_of_scope` sentences that were given as such. Those are
+    `refused` whenever they are asked. `vocabulary` are the words of the training sentences.
     """
 
     weights: Weights
@@ -501,6 +510,8 @@ class Calibrator:
     is_imprecise: bool = False
     expected: Expectation = Expectation()
     new_templates: Expectation = Expectation()
+    out_of_scope: Expectation = Expectation()
+    refused: tuple[str, ...] = ()
     contexts: KnownContexts = KnownContexts()
     words: WordPairs = WordPairs()
     vocabulary: tuple[str, ...] = ()
@@ -512,6 +523,14 @@ class Calibrator:
             if not 0 <= value <= 1:
                 raise SettingsError(f"{name} is {value}; expected a number from 0 to 1")
 
+    def refuses(self, words: Sequence[str]) -> bool:
+        """Whether training has a sentence of just these words as out of scope."""
+        return " ".join(words) in self._refused
+
+    @cached_property
+    def _refused(self) -> frozenset[str]:
+        return frozenset(self.refused)
+
     @cached_property
     def known_words(self) -> frozenset[str]:
         return frozenset(self.vocabulary)
@@ -520,6 +539,9 @@ class Calibrator:
         lines = [f"sentences like these: {self.expected}"]
         if self.new_templates.sentences:
             lines.append(f"programs of a new form: {self.new_templates}")
+        if self.out_of_scope.sentences:
+            answered, asked = self.out_of_scope.answered, self.out_of_scope.sentences
+            lines.append(f"sentences out of scope: {answered:,} of {asked:,} answered")
         if self.is_imprecise:
             wanted, least = self.least_precision, self.threshold
             lines.append(

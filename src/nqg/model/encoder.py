@@ -10,8 +10,7 @@ have the names that they have in Hugging Face's `BertModel`, whose checkpoints i
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, cast
@@ -22,17 +21,15 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from nqg.errors import FormatError, NqgError
+from nqg.model.bert_config import (
+    EXTRAPOLATED_POSITION_WEIGHT,
+    UNLIMITED,
+    BertConfig,
+    unsupported_reason,
+)
 from nqg.model.settings import EMBEDDED, ModelSettings
 from nqg.model.subwords import SubwordBatch, Tokens, word_tokenizer
 from nqg.model_folder import quiet_transformers
-
-UNLIMITED = (
-    1 << 20
-)  # subwords of a sentence, where neither encoder nor tokenizer has a limit
-# Words behind the longest training sentence have positions that were never trained. Such a position
-# is that of the last trained one and, with this weight, its own: with a weight of 0 these words
-# would be a set. Not measured.
-EXTRAPOLATED_POSITION_WEIGHT = 0.01
 
 
 class Encoder(nn.Module):
@@ -51,43 +48,6 @@ class Encoder(nn.Module):
         raise NotImplementedError("an encoder has the config of its own class")
 
 
-@dataclass(frozen=True, slots=True)
-class BertConfig:
-    """The entries of BERT's `config.json` that matter here, with the defaults that they have there.
-
-    The last two are ours: whether words are seen with their `neighbours`, and how many words the
-    `longest` training sentence has, if positions were learned from scratch.
-    """
-
-    vocab_size: int = 30522
-    hidden_size: int = 768
-    num_hidden_layers: int = 12
-    num_attention_heads: int = 12
-    intermediate_size: int = 3072
-    hidden_dropout_prob: float = 0.1
-    attention_probs_dropout_prob: float = 0.1
-    max_position_embeddings: int = 512
-    type_vocab_size: int = 2
-    initializer_range: float = 0.02
-    layer_norm_eps: float = 1e-12
-    model_max_length: int = UNLIMITED  # of the tokenizer
-    neighbours: bool = False
-    longest: int | None = None
-
-    @classmethod
-    def from_dict(cls, config: Mapping[str, Any]) -> BertConfig | None:
-        """The config of a model that `Bert` computes as its authors do; None for any other."""
-        is_bert = (
-            config.get("model_type") == "bert"
-            and config.get("hidden_act", "gelu") == "gelu"
-        )
-        is_absolute = config.get("position_embedding_type") in (None, "absolute")
-        if not is_bert or not is_absolute or unsupported_reason(config):
-            return None
-        names = config.keys() & {field.name for field in fields(cls)}
-        return cls(**{name: config[name] for name in names})
-
-
 class Bert(Encoder):
     """The encoder of Devlin et al. (2019), without the layer that sums up a sentence."""
 
@@ -96,7 +56,7 @@ class Bert(Encoder):
         self.config = config
         self.hidden_size = config.hidden_size
         self.vocab_size = config.vocab_size
-        self.max_length = min(config.max_position_embeddings, config.model_max_length)
+        self.max_length = config.max_length
         self.embeddings = BertEmbeddings(config)
         layers = nn.ModuleList(
             BertLayer(config) for _ in range(config.num_hidden_layers)
@@ -114,7 +74,7 @@ class Bert(Encoder):
                 self.embeddings.neighbours.weight, std=config.hidden_size**-0.5
             )
 
-    def forward(self, sentences: SubwordBatch, rows: Tensor) -> Tensor:
+    def forward(self, sentences: SubwordBatch[Tensor], rows: Tensor) -> Tensor:
         vectors = self.embeddings(sentences)  # (M, D)
         *layers, last = cast(nn.ModuleList, self.encoder["layer"])
         for layer in layers:
@@ -123,8 +83,7 @@ class Bert(Encoder):
         return cast(Tensor, last(vectors, sentences, wanted).index_select(0, of_rows))
 
     def config_json(self) -> str:
-        config = {"model_type": "bert", "hidden_act": "gelu", **asdict(self.config)}
-        return json.dumps(config, indent=1) + "\n"
+        return self.config.to_json()
 
 
 class BertEmbeddings(nn.Module):
@@ -145,7 +104,7 @@ class BertEmbeddings(nn.Module):
         self.LayerNorm = nn.LayerNorm(width, config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
-    def forward(self, sentences: SubwordBatch) -> Tensor:
+    def forward(self, sentences: SubwordBatch[Tensor]) -> Tensor:
         table = self.position_embeddings.weight + self.token_type_embeddings.weight[0]
         numbers = sentences.places % sentences.width
         positions = functional.embedding(numbers, table)
@@ -182,7 +141,10 @@ class BertLayer(nn.Module):
         self.output = BertOutput(config.intermediate_size, config)
 
     def forward(
-        self, vectors: Tensor, sentences: SubwordBatch, wanted: Tensor | None = None
+        self,
+        vectors: Tensor,
+        sentences: SubwordBatch[Tensor],
+        wanted: Tensor | None = None,
     ) -> Tensor:
         """The new vectors of all rows, or of the wanted ones alone: (W, D)."""
         attended = self.attention(vectors, sentences, wanted)
@@ -202,7 +164,7 @@ class BertAttention(nn.Module):
         self.dropout = config.attention_probs_dropout_prob
 
     def forward(
-        self, vectors: Tensor, sentences: SubwordBatch, wanted: Tensor | None
+        self, vectors: Tensor, sentences: SubwordBatch[Tensor], wanted: Tensor | None
     ) -> Tensor:
         """Self-attention of all rows, or of the wanted ones: (W, D)."""
         # One matrix product gives queries, keys and values together.
@@ -220,7 +182,7 @@ class BertAttention(nn.Module):
             )
         return cast(Tensor, self.output(context, vectors))
 
-    def attend(self, packed: Tensor, sentences: SubwordBatch) -> Tensor:
+    def attend(self, packed: Tensor, sentences: SubwordBatch[Tensor]) -> Tensor:
         """Attention of queries, keys and values in groups of sentences of equal length.
 
         The shapes are (M, 3, heads, D / heads) and (M, D).
@@ -236,11 +198,11 @@ class BertAttention(nn.Module):
             contexts.append(self._attend(rows.view(*group, *rows.shape[1:])))
         return torch.cat(contexts)
 
-    def attend_padded(self, packed: Tensor, sentences: SubwordBatch) -> Tensor:
+    def attend_padded(self, packed: Tensor, sentences: SubwordBatch[Tensor]) -> Tensor:
         """The same of all sentences at once: more products, but fewer operations for a GPU to
         start.
         """
-        table = self._attend(sentences.padded(packed), sentences.mask()[:, None, None])
+        table = self._attend(padded(sentences, packed), mask(sentences)[:, None, None])
         return table.index_select(0, sentences.places)
 
     def _attend(self, table: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -268,6 +230,18 @@ class BertOutput(nn.Module):
         )  # (M, D)
 
 
+def padded(sentences: SubwordBatch[Tensor], rows: Tensor, padding: float = 0) -> Tensor:
+    """Rows as a table with one line for each sentence: (M, ...) to (B, width, ...)."""
+    count, width, columns = len(sentences.lengths), sentences.width, rows.shape[1:]
+    table = rows.new_full((count * width, *columns), padding)
+    return table.index_copy(0, sentences.places, rows).view(count, width, *columns)
+
+
+def mask(sentences: SubwordBatch[Tensor]) -> Tensor:
+    """Which cells of such a table hold a subword: (B, width)."""
+    return padded(sentences, torch.ones_like(sentences.places, dtype=torch.bool))
+
+
 class TransformersEncoder(Encoder):
     """An encoder of Hugging Face's, which reads sentences padded."""
 
@@ -281,9 +255,9 @@ class TransformersEncoder(Encoder):
         self.vocab_size = int(model.get_input_embeddings().num_embeddings)
         self.max_length = int(model.config.model_max_length)
 
-    def forward(self, sentences: SubwordBatch, rows: Tensor) -> Tensor:
-        ids = sentences.padded(sentences.ids, self.model.config.pad_token_id or 0)
-        outputs = self.model(input_ids=ids, attention_mask=sentences.mask().long())
+    def forward(self, sentences: SubwordBatch[Tensor], rows: Tensor) -> Tensor:
+        ids = padded(sentences, sentences.ids, self.model.config.pad_token_id or 0)
+        outputs = self.model(input_ids=ids, attention_mask=mask(sentences).long())
         vectors: Tensor = outputs.last_hidden_state
         return vectors.flatten(0, 1).index_select(
             0, sentences.places.index_select(0, rows)
@@ -291,17 +265,6 @@ class TransformersEncoder(Encoder):
 
     def config_json(self) -> str:
         return cast(str, self.model.config.to_json_string())
-
-
-def unsupported_reason(config: Mapping[str, Any]) -> str:
-    """Why a model of this config cannot be an encoder here; nothing where it can."""
-    if config.get("is_encoder_decoder"):
-        return "it is an encoder-decoder, whose vectors are those of what it writes; choose an encoder"
-    if config.get("is_decoder") or config.get("add_cross_attention"):
-        return (
-            "it is a decoder, which does not see what follows a word; choose an encoder"
-        )
-    return ""
 
 
 def new_encoder(

@@ -26,8 +26,9 @@ from nqg.grammar.ragged import offsets_from_lengths
 from nqg.grammar.semirings import add_log_partitions
 from nqg.model.forests import Forests
 from nqg.model.scorer import Scorer
-from nqg.model.spans import Anchors, Pairs, PairTable
-from nqg.model.subwords import SubwordBatch, SubwordTable, tokenize
+from nqg.model.spans import PairTable
+from nqg.model.subwords import SubwordTable, tokenize
+from nqg.model.tensors import BatchTensors
 from nqg.slots.instantiate import encoder_tokens
 
 # The weights of log Z of the forests in the loss. With types the loss is -log p(target | legal) - ½
@@ -138,10 +139,13 @@ class TrainingData:
         # Every other sentence of a batch is read in its second form.
         if self.subwords.ids.rows > len(self):
             rows = numbers + len(self) * (np.arange(len(numbers)) % 2)
-        sentences = self.subwords.select(rows, device)
-        spans = self.pairs.anchors.select(numbers, device)
-        pairs = self.pairs.select(numbers, device)
-        return Batch(self, numbers, sentences, spans, sentences.rows(spans), pairs)
+        tensors = BatchTensors.of(
+            self.subwords.select(rows),
+            self.pairs.anchors.select(numbers),
+            self.pairs.select(numbers),
+            device,
+        )
+        return Batch(self, numbers, tensors)
 
     def check_lengths(self, longest: int) -> None:
         """Refuse sentences that the encoder cannot read whole."""
@@ -157,14 +161,12 @@ class Batch:
 
     data: TrainingData
     numbers: Int64Array  # (B,)
-    sentences: SubwordBatch
-    spans: Anchors
-    rows: Tensor  # (E,) of the subwords at which spans begin and end
-    pairs: Pairs
+    tensors: BatchTensors
 
 
 def batch_loss(scorer: Scorer, batch: Batch) -> Tensor:
     """The mean over a batch of -log p(target | source)."""
-    ends = scorer.encoder(batch.sentences, batch.rows)
-    scores = scorer.pair_scores(ends, batch.spans, batch.pairs)
+    tensors = batch.tensors
+    ends = scorer.encoder(tensors.sentences, tensors.rows)
+    scores = scorer.pair_scores(ends, tensors.spans, tensors.pairs)
     return forest_loss(scores, batch.data.forests, batch.data.pairs, batch.numbers)

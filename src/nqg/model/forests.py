@@ -18,6 +18,7 @@ import numpy as np
 
 from nqg.data.example import Example
 from nqg.grammar.chart import goal_charts, typed_charts, untyped_charts
+from nqg.grammar.compilation import compile_kernels
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import Hypergraph, concatenate
 from nqg.slots.instantiate import instantiate_slots
@@ -65,6 +66,7 @@ def joined(chunks: Iterable[Forests]) -> Forests:
 
 def forest_chunks(grammar: Grammar, examples: Sequence[Example]) -> Iterator[Forests]:
     """The forests of consecutive examples, as threads finish them."""
+    compile_kernels()
     # These are computed once, before the threads read them.
     _ = grammar.encoded, grammar.typing
 

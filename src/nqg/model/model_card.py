@@ -126,7 +126,7 @@ def model_card(model: SavedModel, versions: Mapping[str, str]) -> str:
         )
     rules = sorted(map(str, model.trained_rules), key=lambda rule: (len(rule), rule))
     shortest = "\n".join(rules[:SHOWN_RULES])
-    weights = sum(weight.numel() for weight in model.scorer.parameters())
+    weights = sum(weight.size for weight in model.scorer.weights().values())
     written_by = ", ".join(f"{name} {version}" for name, version in versions.items())
     return CARD_TEXT.format(
         rules=f"{len(rules):,}",

@@ -6,50 +6,46 @@ first one of the batch in what is selected. S spans, P pairs, n sentences, E bou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from nqg.grammar.arrays import Int32Array, Int64Array
 from nqg.grammar.hypergraph import Hypergraph
 from nqg.grammar.ragged import Ragged, gather_ranges, offsets_from_lengths
-from nqg.model.forests import Forests
 
+if TYPE_CHECKING:
+    from nqg.model.forests import Forests
 
-def to_device(tables: Sequence[Int64Array], device: torch.device | str) -> list[Tensor]:
-    """Tables as tensors; a GPU gets all of them in one transfer, because starting one is slow."""
-    if torch.device(device).type == "cpu":
-        return list(map(torch.from_numpy, tables))
-    flat = torch.from_numpy(np.concatenate([table.ravel() for table in tables]))
-    moved = flat.pin_memory().to(device, non_blocking=True)
-    columns = torch.split(moved, [table.size for table in tables])
-    return [column.view(table.shape) for column, table in zip(columns, tables)]
+Array = TypeVar("Array")  # of NumPy, or of torch on a device
+Other = TypeVar("Other")
 
 
 @dataclass(frozen=True, slots=True)
-class Boundaries:
+class Boundaries(Generic[Array]):
     """The distinct tokens at which spans begin (or end), and for every span the number of its
     token.
     """
 
     sentences: Int64Array  # (E,)
     tokens: Int64Array  # (E,)
-    of_spans: Tensor  # (S,) on a device
+    of_spans: Array  # (S,)
+
+    def with_array(self, of_spans: Other) -> Boundaries[Other]:
+        return Boundaries(self.sentences, self.tokens, of_spans)
 
 
 @dataclass(frozen=True, slots=True)
-class Anchors:
+class Anchors(Generic[Array]):
     """The spans of a batch of full forests by their first and their last tokens."""
 
-    starts: Boundaries
-    ends: Boundaries
+    starts: Boundaries[Array]
+    ends: Boundaries[Array]
 
 
-def anchors(full: Hypergraph, device: torch.device | str) -> Anchors:
-    return SpanTable.of(full).select(np.arange(full.sentences), device)
+def anchors(full: Hypergraph) -> Anchors[Int64Array]:
+    return SpanTable.of(full).select(np.arange(full.sentences))
 
 
 def sentence_numbers(graph: Hypergraph) -> Int64Array:
@@ -89,17 +85,14 @@ class SpanTable:
     def find(self, keys: Int64Array) -> Int64Array:
         return self.order[np.searchsorted(self.keys[self.order], keys)]
 
-    def select(self, batch: Int64Array, device: torch.device | str) -> Anchors:
+    def select(self, batch: Int64Array) -> Anchors[Int64Array]:
         """The spans of some sentences."""
         lengths = np.diff(self.first)[batch]
         rows = gather_ranges(self.first[batch], lengths)
         sentences = np.repeat(np.arange(len(batch)), lengths)
         starts, of_starts = _distinct(sentences, self.starts[rows])
         ends, of_ends = _distinct(sentences, self.ends[rows] - 1)
-        starts_of_spans, ends_of_spans = to_device([of_starts, of_ends], device)
-        return Anchors(
-            Boundaries(*starts, starts_of_spans), Boundaries(*ends, ends_of_spans)
-        )
+        return Anchors(Boundaries(*starts, of_starts), Boundaries(*ends, of_ends))
 
 
 def _span_keys(graph: Hypergraph, width: int) -> Int64Array:
@@ -118,11 +111,11 @@ def _distinct(
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
-    """Pairs of a span and a rule, none of them twice, sorted by span."""
+class Pairs(Generic[Array]):
+    """Pairs of a span and a rule, by their numbers."""
 
-    spans: Tensor  # (P,)
-    rules: Tensor  # (P,)
+    spans: Array  # (P,)
+    rules: Array  # (P,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +151,7 @@ class PairTable:
             table, Ragged(first, spans), Ragged(first, keys % rules), of_hyperedges
         )
 
-    def select(self, batch: Int64Array, device: torch.device | str) -> Pairs:
+    def select(self, batch: Int64Array) -> Pairs[Int64Array]:
         first_span = offsets_from_lengths(np.diff(self.anchors.first)[batch])
         spans = self.spans.select(batch, first_span[:-1])
-        return Pairs(
-            *to_device([spans.values, self.rules.select(batch).values], device)
-        )
+        return Pairs(spans.values, self.rules.select(batch).values)

@@ -6,15 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Generic
 
 import numpy as np
-import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
-from torch import Tensor
 
 from nqg.grammar.arrays import Int64Array
 from nqg.grammar.ragged import Ragged, gather_ranges
-from nqg.model.spans import Anchors, to_device
+from nqg.model.spans import Anchors, Array, Other
 
 Tokens = Sequence[str]
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -65,15 +64,15 @@ def tokenize(tokenizer: Tokenizer, sentences: Sequence[Tokens]) -> list[Subwords
 
 
 @dataclass(frozen=True, slots=True)
-class SubwordBatch:
+class SubwordBatch(Generic[Array]):
     """B sentences end to end, the shortest first: M rows, one for each subword.
 
     The T tokens are in the order in which the sentences were given.
     """
 
-    ids: Tensor  # (M,)
+    ids: Array  # (M,)
     # (M,) of each row its cell in a table of the sentences, padded to the longest.
-    places: Tensor
+    places: Array
     lengths: tuple[int, ...]  # (B,) ascending
     first_row: Int64Array  # (T,)
     last_row: Int64Array  # (T,)
@@ -83,25 +82,17 @@ class SubwordBatch:
     def width(self) -> int:
         return self.lengths[-1]
 
-    def rows(self, spans: Anchors) -> Tensor:
+    def rows(self, spans: Anchors[Array]) -> Int64Array:
         """The rows of the subwords at which spans begin, then of those at which they end: (E,)."""
         starts, ends = spans.starts, spans.ends
         first = self.first_row[self.first_token[starts.sentences] + starts.tokens]
         last = self.last_row[self.first_token[ends.sentences] + ends.tokens]
-        (rows,) = to_device([np.concatenate([first, last])], self.ids.device)
-        return rows
+        return np.concatenate([first, last])
 
-    def padded(self, rows: Tensor, padding: float = 0) -> Tensor:
-        """Rows as a table with one line for each sentence: (M, ...) to (B, width, ...)."""
-        sentences, columns = len(self.lengths), rows.shape[1:]
-        table = rows.new_full((sentences * self.width, *columns), padding)
-        return table.index_copy(0, self.places, rows).view(
-            sentences, self.width, *columns
+    def with_arrays(self, ids: Other, places: Other) -> SubwordBatch[Other]:
+        return SubwordBatch(
+            ids, places, self.lengths, self.first_row, self.last_row, self.first_token
         )
-
-    def mask(self) -> Tensor:
-        """Which cells of such a table hold a subword: (B, width)."""
-        return self.padded(torch.ones_like(self.places, dtype=torch.bool))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +111,7 @@ class SubwordTable:
             Ragged.of((sentence.last for sentence in sentences), np.int64),
         )
 
-    def select(self, batch: Int64Array, device: torch.device | str) -> SubwordBatch:
+    def select(self, batch: Int64Array) -> SubwordBatch[Int64Array]:
         # Sentences are sorted by length; `first_row` is the first row of each, as they were given.
         lengths = self.ids.lengths_of(batch)
         order = np.argsort(lengths, kind="stable")
@@ -130,14 +121,13 @@ class SubwordTable:
         # Row i of a sentence lies in cell i of its line of the padded table.
         lines = np.arange(len(batch)) * int(lengths.max())
         places = gather_ranges(lines, ids.lengths)
-        ids_there, places_there = to_device([ids.values, places], device)
         first, last = (
             self.first.select(batch, first_row),
             self.last.select(batch, first_row),
         )
         return SubwordBatch(
-            ids_there,
-            places_there,
+            ids.values,
+            places,
             tuple(ids.lengths.tolist()),
             first.values,
             last.values,
@@ -145,5 +135,5 @@ class SubwordTable:
         )
 
 
-def collate(sentences: Sequence[Subwords], device: torch.device | str) -> SubwordBatch:
-    return SubwordTable.of(sentences).select(np.arange(len(sentences)), device)
+def collate(sentences: Sequence[Subwords]) -> SubwordBatch[Int64Array]:
+    return SubwordTable.of(sentences).select(np.arange(len(sentences)))

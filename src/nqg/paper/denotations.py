@@ -16,7 +16,7 @@ from typing import NamedTuple
 from nqg.answers import exact_match
 from nqg.errors import FormatError, NqgError, UnknownName
 from nqg.paper.funql import (
-    Call,
+    Application,
     Entity,
     EntityKind,
     Name,
@@ -204,7 +204,7 @@ def executed(program: Term, geography: Geography) -> Value:
     The walk recurses: trees that `parse_funql` makes are never too deep for it.
     """
     match program:
-        case Call("answer", (argument,)):
+        case Application("answer", (argument,)):
             return value_of(argument, geography)
     raise NotExecutable(f"found {_shown(program)}, expected 'answer ( … )'")
 
@@ -221,7 +221,7 @@ def value_of(term: Term, geography: Geography) -> Value:
             raise NotExecutable(
                 f"found the placeholder {term}, expected the entity that it stands for"
             )
-        case Call(name, arguments):
+        case Application(name, arguments):
             operation = operation_named(name, geography)
             if len(arguments) != len(operation.parameters):
                 expected = (
@@ -329,8 +329,8 @@ def _denotation(read: Callable[[], Term], geography: Geography) -> Denotation:
 def bound(term: Term, entities: Sequence[Entity]) -> Term:
     """A program with the entities that its placeholders stand for."""
     match term:
-        case Call(name, arguments):
-            return Call(name, tuple(bound(each, entities) for each in arguments))
+        case Application(name, arguments):
+            return Application(name, tuple(bound(each, entities) for each in arguments))
         case Placeholder(index) if index < len(entities):
             return entities[index]
         case Placeholder():

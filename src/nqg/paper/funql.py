@@ -97,13 +97,13 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class Application:
     predicate: str
     arguments: tuple[Term, ...]
 
 
 Leaf: TypeAlias = Entity | Placeholder | Number | Name
-Term: TypeAlias = Leaf | Call
+Term: TypeAlias = Leaf | Application
 
 
 def original_text(term: Term) -> str:
@@ -112,7 +112,7 @@ def original_text(term: Term) -> str:
     >>> original_text(parse_funql("answer ( exclude ( state ( all ) , stateid ( 'ohio' ) ) )"))
     "answer(exclude(state(all), stateid('ohio')))"
     """
-    if isinstance(term, Call):
+    if isinstance(term, Application):
         return f"{term.predicate}({', '.join(map(original_text, term.arguments))})"
     return str(term)
 
@@ -123,14 +123,14 @@ def spaced_text(term: Term) -> str:
     >>> spaced_text(parse_funql("answer(intersection(city,loc_2(m0)))"))
     'answer ( intersection ( city , loc_2 ( m0 ) ) )'
     """
-    if isinstance(term, Call):
+    if isinstance(term, Application):
         return f"{term.predicate} ( {' , '.join(map(spaced_text, term.arguments))} )"
     return " ".join(token.text for token in _tokens(str(term)) if token.kind != "end")
 
 
 def leaves(term: Term) -> Iterator[Leaf]:
     """Entities, placeholders, numbers and bare names of `term`, from left to right."""
-    if isinstance(term, Call):
+    if isinstance(term, Application):
         for argument in term.arguments:
             yield from leaves(argument)
     else:
@@ -141,7 +141,7 @@ def parse_funql(text: str) -> Term:
     """The tree of a program or of a part of one, in either written form.
 
     >>> parse_funql("size ( m0 )")
-    Call(predicate='size', arguments=(Placeholder(index=0),))
+    Application(predicate='size', arguments=(Placeholder(index=0),))
     >>> parse_funql("answer(count(state(all))")
     Traceback (most recent call last):
     nqg.errors.FormatError: position 25: found the end of the program, expected ',' or ')'
@@ -175,7 +175,7 @@ def _term(tokens: Tokens, depth: int) -> Term:
         return _entity(tokens, EntityKind(token.text))
     arguments = tokens.separated(lambda: _term(tokens, depth + 1))
     tokens.expect(")", "',' or ')'")
-    return Call(token.text, tuple(arguments))
+    return Application(token.text, tuple(arguments))
 
 
 def _entity(tokens: Tokens, kind: EntityKind) -> Entity:
@@ -290,22 +290,24 @@ def expanded(term: Term) -> Term:
             raise FormatError(
                 f"found the bare name '{name}', expected it applied, as in 'state(all)'"
             )
-        case Call(name, (argument,)) if name in CLASSES:
+        case Application(name, (argument,)) if name in CLASSES:
             if argument == ALL:
                 return Name(name)
-            return Call("intersection", (Name(name), expanded(argument)))
-        case Call(name, (Call(measure, (things,)),)) if name in BY_MEASURE:
-            return Call(name, (Name(measure), expanded(things)))
-        case Call(name, (Call(kind, (Call(relation, (things,)),)),)) if (
-            name in BY_COUNT and kind in CLASSES
+            return Application("intersection", (Name(name), expanded(argument)))
+        case Application(name, (Application(measure, (things,)),)) if (
+            name in BY_MEASURE
         ):
-            return Call(name, (Name(kind), Name(relation), expanded(things)))
-        case Call(name) if name in _ORIGINAL_SHAPES:
+            return Application(name, (Name(measure), expanded(things)))
+        case Application(
+            name, (Application(kind, (Application(relation, (things,)),)),)
+        ) if name in BY_COUNT and kind in CLASSES:
+            return Application(name, (Name(kind), Name(relation), expanded(things)))
+        case Application(name) if name in _ORIGINAL_SHAPES:
             raise FormatError(
                 f"found {original_text(term)}, expected {_ORIGINAL_SHAPES[name]}"
             )
-        case Call(name, arguments):
-            return Call(name, tuple(map(expanded, arguments)))
+        case Application(name, arguments):
+            return Application(name, tuple(map(expanded, arguments)))
         case _:
             return term
 

@@ -24,6 +24,7 @@ from nqg.settings_reader import Settings, change_value, read_dataclass, read_tom
 
 SystemName = Literal[
     "nqg",
+    "paper-induction",
     "typed",
     "inferred",
     "syntactic-attention",
@@ -37,8 +38,8 @@ SystemName = Literal[
     "gated",
 ]
 SYSTEMS: tuple[SystemName, ...] = get_args(SystemName)
-# The paper's parser, and two with types.
-GRAMMARS: tuple[SystemName, ...] = ("nqg", "typed", "inferred")
+# The paper's parser with our induction and with the paper's, and two parsers with types.
+GRAMMARS: tuple[SystemName, ...] = ("nqg", "paper-induction", "typed", "inferred")
 # T5 in all its forms.
 FALLBACKS: tuple[SystemName, ...] = (
     "seq2seq",
@@ -162,7 +163,7 @@ class Recipe:
         seq2seq = self.seq2seq.values(fallback or encoder)
         used: dict[str, Any]
         match system:
-            case "nqg" | "typed" | "inferred":
+            case "nqg" | "paper-induction" | "typed" | "inferred":
                 used = {"nqg": nqg}
             case "seq2seq":
                 used = {"seq2seq": seq2seq}

@@ -42,6 +42,7 @@ class SystemStyle(NamedTuple):
 
 STYLES: dict[SystemName, SystemStyle] = {
     "nqg": SystemStyle("NQG", "#4477aa", "NQG"),
+    "paper-induction": SystemStyle("NQG, the paper's induction", "#88ccee", "NQG"),
     "typed": SystemStyle("NQG with types", "#332288", "NQG"),
     "inferred": SystemStyle("NQG with inferred types", "#aa3377", "NQG"),
     "syntactic-attention": SystemStyle(
@@ -144,6 +145,26 @@ def find_record(folder: Path, cell: Cell) -> Record | None:
         if record.cell == cell:
             return record
     return None
+
+
+# Systems that join the answers of others, and which.
+HYBRIDS: tuple[SystemName, ...] = ("hybrid", "gated")
+HYBRID_PARTS: tuple[SystemName, ...] = ("nqg", "seq2seq")
+
+
+def is_stale(hybrid: Record, earlier: Iterable[Record]) -> bool:
+    """Whether one of the records that a hybrid joins was replaced on a later day.
+
+    A record that was replaced on the same day is not noticed, because records have no hour.
+    """
+    cell = hybrid.cell
+    if cell.system not in HYBRIDS:
+        return False
+    weights = cell.weights.split("+")
+    joined = set()
+    for system, name in zip(HYBRID_PARTS, weights):
+        joined.add(replace(cell, system=system, weights=name))
+    return any(each.cell in joined and each.date > hybrid.date for each in earlier)
 
 
 def write_record(folder: Path, record: Record) -> None:

@@ -22,11 +22,22 @@ from nqg.data.example import distinct_pairs
 from nqg.evaluation.calibration import HeldOut, held_out
 from nqg.evaluation.evaluation import Evaluation, Judge
 from nqg.evaluation.metrics import Scores
+from nqg.model.tensors import best_device
 from nqg.model_folder import exclusive
 from nqg.paper.environment import commit, hardware, versions
 from nqg.paper.gate import Gate, GateTrial, calibrated_gate, gated
 from nqg.paper.recipe import FALLBACKS, PUBLISHED, Recipe, SystemName, UsedWeights
-from nqg.paper.records import LEGAL, Cell, Record, find_record, write_record
+from nqg.paper.records import (
+    HYBRID_PARTS,
+    HYBRIDS,
+    LEGAL,
+    Cell,
+    Record,
+    find_record,
+    is_stale,
+    records,
+    write_record,
+)
 from nqg.paper.systems import (
     RUNS,
     RecipeData,
@@ -43,10 +54,8 @@ from nqg.parallel import Engine
 from nqg.pipeline.events import Event, WorkDone
 from nqg.pipeline.run import Run
 from nqg.progress import Progress, silent
-from nqg.training.processes import best_device
 
 PACKAGES = ("torch", "transformers", "numpy", "numba")
-HYBRID_PARTS: tuple[SystemName, ...] = ("nqg", "seq2seq")
 
 
 @dataclass(frozen=True)
@@ -81,13 +90,14 @@ class Runner:
     def finished(self, cell: Cell) -> Record | None:
         """The record of a cell that was run as the recipe is now, on the same data."""
         record = find_record(self.results, cell)
-        if (
-            record
-            and record.is_of(self.recipe)
-            and record.data == self.data.fingerprint
-        ):
-            return record
-        return None
+        if record is None or record.data != self.data.fingerprint:
+            return None
+        if not record.is_of(self.recipe):
+            return None
+        # A hybrid is made again when one of the records that it joins is newer.
+        if cell.system in HYBRIDS and is_stale(record, records(self.results)):
+            return None
+        return record
 
     def record(self, cell: Cell) -> Record:
         """The record of a cell; where another process is at work on it, that process's."""

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from nqg.answers import GRAMMAR, ILLEGAL, Answer
@@ -289,6 +290,12 @@ def run_nqg(task: SystemTask) -> RunResult:
     return run_parser(task, task.data.target_grammar, typed=False)
 
 
+def run_paper_induction(task: SystemTask) -> RunResult:
+    """The paper's parser with the search of the authors' code, whose samples follow the seed."""
+    search = {**presets.PAPER_SEARCH, "seed": task.seed}
+    return run_parser(task, task.data.target_grammar, typed=False, search=search)
+
+
 def run_typed(task: SystemTask) -> RunResult:
     grammar = task.data.target_grammar
     if grammar is None:
@@ -316,10 +323,18 @@ def inferred_grammar(examples: Iterable[Example]) -> TargetGrammar:
 
 
 def run_parser(
-    task: SystemTask, target_grammar: TargetGrammar | None, *, typed: bool
+    task: SystemTask,
+    target_grammar: TargetGrammar | None,
+    *,
+    typed: bool,
+    search: Mapping[str, Any] = MappingProxyType({}),
 ) -> RunResult:
-    """The stages of `nqg.train` for a parser, with the recipe's settings, and its answers."""
-    data, recipe = task.data, task.data.recipe
+    """The stages of `nqg.train` for a parser, with the recipe's settings, and its answers.
+
+    Settings in `search` replace those of induction.
+    """
+    data = task.data
+    recipe = replace(data.recipe, induction={**data.recipe.induction, **search})
     settings = training_settings(recipe, task.weights, task.seed)
     train, test = data.for_grammar(data.train), data.for_grammar(data.test)
     with task.timed("induction"):
@@ -615,6 +630,7 @@ def fine_tuned(
 SystemRun = Callable[[SystemTask], RunResult]
 RUNS: Mapping[SystemName, SystemRun] = {
     "nqg": run_nqg,
+    "paper-induction": run_paper_induction,
     "typed": run_typed,
     "inferred": run_inferred,
     **dict.fromkeys(PUBLISHED, run_baseline),

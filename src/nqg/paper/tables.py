@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from statistics import fmean
 from typing import Any
 
 from nqg.evaluation.metrics import Spread
-from nqg.paper.recipe import FALLBACKS, GRAMMARS, PUBLISHED, Recipe, read_recipe
-from nqg.paper.records import BEST_LEGAL, ERRORS, LEGAL, Cell, Record, Results, Series
+from nqg.paper.recipe import (
+    FALLBACKS,
+    GRAMMARS,
+    PUBLISHED,
+    Recipe,
+    SystemName,
+    read_recipe,
+)
+from nqg.paper.records import (
+    BEST_LEGAL,
+    ERRORS,
+    LEGAL,
+    STYLES,
+    Cell,
+    Record,
+    Results,
+    Series,
+)
 
 UNKNOWN_FIGURE = "—"
 MCD = ("scan-mcd1", "scan-mcd2", "scan-mcd3")
@@ -34,6 +50,14 @@ UNREPORTED = ("scan-around-right", "cogs-gen")
 SPLITS = ("geoquery-standard", "geoquery-random", *GEOQUERY[1:], *SPIDER)
 SIZES = ("scan-length", "geoquery-standard", "spider-ssp-random")
 NQG_MEASURES = ("accuracy", "coverage", "precision")
+# The five approaches whose average rank the paper reports.
+RANKED: tuple[SystemName, ...] = (
+    "syntactic-attention",
+    "cgps",
+    "seq2seq",
+    "nqg",
+    "hybrid",
+)
 
 Row = tuple[str, ...]
 
@@ -61,6 +85,7 @@ def tables(results: Results) -> list[ResultTable]:
     unreported = "Accuracy on splits that the paper does not report"
     made = [
         accuracies(joined, 2, "Accuracy on SCAN and GeoQuery", (*SCAN, *GEOQUERY)),
+        average_ranks(joined),
         accuracies(results, 3, "Accuracy (exact set match) on Spider-SSP", SPIDER),
         accuracies(results, 4, "Accuracy (exact set match) on Spider-XSP", XSP),
         accuracies(results, None, unreported, UNREPORTED),
@@ -143,11 +168,21 @@ def our_rows(
     series: Iterable[Series],
     suffix: str,
 ) -> list[Row]:
-    """A row for each series: its title with a suffix, and a figure for each recipe."""
+    """A row for each series: its title with a suffix, and a figure for each recipe.
+
+    A figure of fewer runs than others in its row says how many.
+    """
     rows = []
     for each in series:
         figures = [results.figure(recipe.name, each, name) for recipe in recipes]
-        rows.append((each.title + suffix, *map(_share, figures)))
+        most = max((figure.runs for figure in figures if figure), default=0)
+        cells = []
+        for figure in figures:
+            cell = _share(figure)
+            if figure and figure.runs < most:
+                cell += f" (n = {figure.runs})"
+            cells.append(cell)
+        rows.append((each.title + suffix, *cells))
     return rows
 
 
@@ -178,6 +213,65 @@ def accuracies(
         rows.append(paper_row(system, recipes, "accuracy", system))
     notes = stand_ins(results, recipes, "nqg", "seq2seq")
     return of_recipes(number, title, recipes, rows, *notes, first="system")
+
+
+def average_ranks(results: Results) -> ResultTable:
+    """The last column of table 2: the mean rank of five approaches over its eight splits.
+
+    A system's figure on a split is the best that any of its weights reached there.
+    """
+    recipes = recipes_run(results, (*SCAN, *GEOQUERY))
+    ours: dict[SystemName, list[float | None]] = {}
+    papers: dict[SystemName, list[float | None]] = {}
+    for system in RANKED:
+        ours[system] = [best_accuracy(results, recipe, system) for recipe in recipes]
+        name = STYLES[system].paper
+        papers[system] = [recipe.paper.accuracy.get(name) for recipe in recipes]
+    our_ranks, paper_ranks = mean_ranks(ours), mean_ranks(papers)
+    rows = []
+    # An average needs every approach on every split.
+    if our_ranks and len(recipes) == len(SCAN) + len(GEOQUERY):
+        for system in RANKED:
+            ranks = our_ranks[system], paper_ranks.get(system)
+            figures = [_number(rank, 2) for rank in ranks]
+            rows.append((STYLES[system].title, *figures))
+    title = "Average rank of five approaches in table 2"
+    return ResultTable(None, title, ("system", "rank", "paper"), tuple(rows))
+
+
+def best_accuracy(results: Results, recipe: Recipe, system: SystemName) -> float | None:
+    """The highest accuracy that any weights of a system have on a recipe."""
+    means = []
+    for series in results.series([recipe.name], (system,)):
+        accuracy = results.figure(recipe.name, series, "accuracy")
+        if accuracy:
+            means.append(accuracy.mean)
+    return max(means, default=None)
+
+
+def mean_ranks(
+    accuracies: Mapping[SystemName, Sequence[float | None]],
+) -> dict[SystemName, float]:
+    """The average rank of each system over columns; systems that are equal share the better rank.
+
+    No system has a rank if a figure is missing.
+
+    >>> mean_ranks({"nqg": [1.0, 0.5], "seq2seq": [1.0, 0.9]})
+    {'nqg': 1.5, 'seq2seq': 1.0}
+    """
+    columns: list[list[float]] = []
+    for column in zip(*accuracies.values()):
+        known = [accuracy for accuracy in column if accuracy is not None]
+        if len(known) < len(accuracies):
+            return {}
+        columns.append(known)
+    if not columns:
+        return {}
+    ranks = {}
+    for number, system in enumerate(accuracies):
+        better = [sum(each > column[number] for each in column) for column in columns]
+        ranks[system] = 1 + fmean(better)
+    return ranks
 
 
 def stand_ins(results: Results, recipes: Sequence[Recipe], *systems: str) -> list[str]:
@@ -214,7 +308,7 @@ def types(results: Results) -> ResultTable:
     """
     # Weights with which no parser has types have nothing to compare.
     recipes = recipes_run(results, GEOQUERY)
-    parsers = results.series(GEOQUERY, GRAMMARS)
+    parsers = results.series(GEOQUERY, ("nqg", "typed", "inferred"))
     with_types = {each.weights for each in parsers if each.system != "nqg"}
     series = [each for each in parsers if each.weights in with_types]
     return of_recipes(
@@ -310,14 +404,19 @@ def single_runs(results: Results) -> ResultTable:
 def grammar_sizes(results: Results) -> ResultTable:
     rows = []
     for recipe in recipes_run(results, SIZES):
-        for series in results.series([recipe.name])[:1]:
+        # Rules are the same for all weights, so the first series of each system will do.
+        first: dict[SystemName, Series] = {}
+        for series in results.series([recipe.name], ("nqg", "paper-induction")):
+            first.setdefault(series.system, series)
+        for system, series in first.items():
             rules = results.figure(recipe.name, series, "rules")
             examples = results.figure(recipe.name, series, "train_examples")
-            if series.system == "nqg" and rules and examples:
+            if rules and examples:
                 ratio = f"{examples.mean / rules.mean:,.1f}"
                 counts = f"{examples.mean:,.0f}", f"{rules.mean:,.0f}"
                 paper = _number(recipe.paper.nqg.get("rules"), 0)
-                rows.append((recipe.title, *counts, ratio, paper))
+                title = f"{recipe.title}: {STYLES[system].title}"
+                rows.append((title, *counts, ratio, paper))
     columns = (
         "dataset",
         "examples",
@@ -368,18 +467,22 @@ def runs(results: Results) -> ResultTable:
             ]
             # What the runs of all seeds have in common is named once.
             records = results.of(recipe, series)
-            hardware, commits, seconds = set(), set(), []
+            hardware, commits, steps, seconds = set(), set(), set(), []
             for record in records:
                 hardware.add(record.hardware)
+                # Hybrids join what others have learned.
+                steps.add(f"{record.settings.get('steps', 0):,}")
                 # A plus sign marks a commit with changes.
                 commits.add(record.commit[:12] + "+" * record.commit.endswith("+"))
                 seconds.append(sum(record.seconds.values()))
             machines = ", ".join(sorted(hardware))
             origin = machines, f"{fmean(seconds):,.0f}", ", ".join(sorted(commits))
-            rows.append((f"`{command}`", str(len(records)), *figures, *origin))
+            size = str(len(records)), ", ".join(sorted(steps))
+            rows.append((f"`{command}`", *size, *figures, *origin))
     accuracies = ("accuracy", "same answers", "on training examples")
     origins = ("hardware", "seconds a seed", "commit")
-    columns = ("command, after `nqg reproduce`", "seeds", *accuracies, *origins)
+    sizes = ("seeds", "steps")
+    columns = ("command, after `nqg reproduce`", *sizes, *accuracies, *origins)
     return ResultTable(None, "Runs", columns, tuple(rows))
 
 

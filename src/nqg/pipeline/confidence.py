@@ -29,7 +29,7 @@ from nqg.splits.compounds import likely_language
 ENOUGH_SENTENCES = 300
 MOST_HELD_OUT = 2_000
 # For each held-out sentence, so many that are out of scope. Not measured.
-OUT_OF_SCOPE = 0.5
+MADE_SHARE = 0.5
 
 QUOTED_TEXT = re.compile(r"""(["']).*?\1""")
 
@@ -50,10 +50,12 @@ def held_out_sentences(
     train_readers: TrainReaders,
     run: Run,
     fingerprint: str,
+    out_of_scope: Sequence[str] = (),
 ) -> list[HeldOutSentence]:
     """What readers that are trained without a fold make of its sentences, fold by fold.
 
-    An interrupted run keeps the folds that it has finished.
+    Each fold is asked its share of the sentences that are out of scope. An interrupted run keeps
+    the folds that it has finished.
     """
     examples = distinct_pairs(examples)
     confidence, seed = settings.confidence, settings.training.seed
@@ -67,16 +69,18 @@ def held_out_sentences(
     if count is None:
         count = default_folds(len(examples), len(splits), settings, run)
     sentences: list[HeldOutSentence] = []
+    used = min(count, len(splits))
     for number, split in enumerate(islice(splits, count), start=1):
-        fold_run = run.for_fold(number, min(count, len(splits)))
+        others = out_of_scope[number - 1 :: used]
+        fold_run = run.for_fold(number, used)
         name, fold_fingerprint = f"fold-{number}.json", sha256(f"{fingerprint}{split}")
         result = run.recorded(name, FoldTrials, fold_fingerprint)
         if result is None:
             parts = split.parts(examples)
             system = train_readers(parts.train, fold_run)
-            result = FoldTrials(
-                tuple(trials(system, parts.train, parts.test, random.Random(seed)))
-            )
+            rng = random.Random(seed)
+            found = trials(system, parts.train, parts.test, rng, others)
+            result = FoldTrials(tuple(found))
             run.record(name, result, fold_fingerprint)
             if fold_run.folder and run.processes.is_main:
                 shutil.rmtree(fold_run.folder, ignore_errors=True)
@@ -101,18 +105,22 @@ def trials(
     train: Sequence[Example],
     test: Sequence[Example],
     rng: random.Random,
+    out_of_scope: Sequence[str] = (),
 ) -> list[HeldOutSentence]:
-    """The candidates of a system of `train` for `test`, and for sentences that are out of scope."""
+    """The candidates of a system of `train` for `test`, and for sentences that are out of scope,
+    given and made.
+    """
     asked = rng.sample(test, min(len(test), MOST_HELD_OUT))
     made = made_out_of_scope(
-        [example.source for example in train], round(OUT_OF_SCOPE * len(asked)), rng
+        [example.source for example in train], round(MADE_SHARE * len(asked)), rng
     )
     # Halves of training sentences may make a held-out one, which is in scope.
     in_scope = {" ".join(example.source.split()) for example in test}
     made = [sentence for sentence in made if sentence not in in_scope]
     template = likely_language(train).template
     known_templates = {template(without_values(example.target)) for example in train}
-    found = candidates(system, train, [example.source for example in asked] + made)
+    sources = [example.source for example in asked]
+    found = candidates(system, train, [*sources, *out_of_scope, *made])
     sentences = []
     for example, trial_candidates in zip(asked, found):
         tried = []
@@ -120,9 +128,10 @@ def trials(
             tried.append(ProgramTrial(evidence, exact_match(program, example.target)))
         is_new = template(without_values(example.target)) not in known_templates
         sentences.append(HeldOutSentence(tuple(tried), is_new_template=is_new))
-    for trial_candidates in found[len(asked) :]:
+    for number, trial_candidates in enumerate(found[len(asked) :]):
         wrong = tuple(ProgramTrial(evidence, False) for _, evidence in trial_candidates)
-        sentences.append(HeldOutSentence(wrong, is_in_scope=False))
+        is_made = number >= len(out_of_scope)
+        sentences.append(HeldOutSentence(wrong, is_in_scope=False, is_made=is_made))
     return sentences
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from nqg.evaluation.metrics import Scores
 from nqg.model.confidence import Calibrator
+from nqg.pipeline.advice import NextStep
 
 
 class Stage(StrEnum):
@@ -32,7 +33,11 @@ class Level(StrEnum):
 
 @dataclass(frozen=True)
 class StageStarted:
+    """A stage, and which one of how many it is, where that is known."""
+
     stage: Stage
+    number: int = 0
+    total: int = 0
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ class TrainReport:
     """The figures of a training: its last event.
 
     `repeated` examples were there before, no derivation yields the program of those `left_out`, and
-    the `loss` is that of the last step.
+    the `loss` is that of the last step. `slots` and `functions` are what was found in the examples.
     """
 
     rules: int
@@ -70,6 +75,9 @@ class TrainReport:
     dev: dict[str, Any] | None
     calibrator: Calibrator | None = None
     dev_scores: Scores | None = None
+    slots: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
+    next_steps: tuple[NextStep, ...] = ()
 
 
 Event = StageStarted | Notice | WorkDone | TrainReport

@@ -13,6 +13,7 @@ from nqg.errors import counted
 from nqg.files import write_text
 from nqg.grammar.grammar import Grammar, Rule
 from nqg.induction.description_length import DescriptionLength, description_length
+from nqg.induction.extraction import closed_under_extraction
 from nqg.induction.induce import Induction
 from nqg.induction.search_log import StepRecord, grammar_comments, induction_config
 from nqg.induction.settings import InductionSettings
@@ -36,6 +37,10 @@ NOTHING_SHARED = (
     "values such as numbers and names slots; read the rules. docs/your-data.md tells more"
 )
 FIRST_PHASE = "looking at the examples (the very first run takes longer: it compiles)"
+LEFT_BY_BUDGET = (
+    ": the grammar is valid, but may not be as small as it can be; "
+    "`--set induction.budget=4` allows four times the work, `none` any"
+)
 OnStep = Callable[[StepRecord], None]
 
 
@@ -97,19 +102,29 @@ def search_grammar(
     config = induction_config(examples, settings, seeds, target_grammar)
     started = time.monotonic()
     run.progress(FIRST_PHASE, 0, None)
-    induction = Induction(examples, settings, seeds, target_grammar)
+    what, steps, is_finished = FIRST_PHASE, 0, True
+
+    def watch() -> bool:
+        """Say that a step is being looked for, and whether to stop."""
+        run.progress(what, steps, None)
+        return is_stopped()
+
+    induction = Induction(examples, settings, seeds, target_grammar, watch)
     if on_step:
         on_step(StepRecord.of_beginning(induction))
-    steps, is_finished = 0, True
     for step in induction.steps():
         steps += 1
-        size = f"{step.rules:,} rules · {step.length.total:,.0f} bits"
-        run.progress(f"{step.phase} · {size}", steps, None)
+        what = f"{step.phase} · {step.rules:,} rules · {step.length.total:,.0f} bits"
+        run.progress(what, steps, None)
         if on_step:
             on_step(StepRecord.of_step(steps, step, time.monotonic() - started))
         if is_stopped():
             is_finished = False
             break
+    if induction.work.is_interrupted:
+        is_finished = False
+    elif induction.is_truncated and not run.label:
+        run.note(f"the search stopped at its budget{LEFT_BY_BUDGET}")
     # The length of the result is that of all examples, also where a sample was searched.
     grammar = induction.grammar
     length = description_length(grammar, examples, settings)
@@ -139,9 +154,16 @@ def choose_settings(
         spent = evaluations
         return evaluations > budget or is_stopped()
 
-    for done, trial in enumerate(trials(examples, fixed, legal, is_over), start=1):
-        best = trial.best
-        run.progress(f"choosing settings: {trial} · {trial.rules:,} rules", done, None)
+    what, done = FIRST_PHASE, 0
+
+    def watch() -> bool:
+        run.progress(what, done, None)
+        return is_stopped()
+
+    for trial in trials(examples, fixed, legal, is_over, watch):
+        best, done = trial.best, done + 1
+        what = f"choosing settings: {trial} · {trial.rules:,} rules"
+        run.progress(what, done, None)
         verdict = ", best" if trial.is_best else ""
         length = f"{trial.rules:,} rules, {trial.length.total:,.1f} bits"
         run.detail(f"[trial] {trial}: {length}{verdict}")
@@ -211,6 +233,11 @@ def _search(
         rule for rule in task.manual_rules if rule.arity <= settings.max_non_terminals
     ]
     grammar = search_grammar(examples, settings, manual + seeds, types, run=run).grammar
+    traces = task.text.programs.traces
+    if traces:
+        found = len(grammar)
+        grammar = closed_under_extraction(grammar, examples, traces, types, settings)
+        run.detail(f"[traces] {found:,} rules, {len(grammar):,} with all gaps")
     # Folds are silent; the training itself tells what was induced.
     if not run.label:
         rules = counted(len(grammar), "rule")

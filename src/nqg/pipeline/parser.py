@@ -82,6 +82,9 @@ def train_parser(task: ParserTask, grammar: Grammar, run: Run) -> ParserTraining
         processes=run.processes,
     )
     _train(training, run)
+    # From here on the model only answers.
+    scorer = training.scorer.for_inference(task.model)
+    training.model = replace(training.model, scorer=scorer)
     return training
 
 

@@ -39,7 +39,8 @@ Result = TypeVar("Result", bound="DataclassInstance")
 class Run:
     """What all stages of one training share; without a folder, nothing is kept.
 
-    The bars of a training begin with its `label`, as "fold 2 of 5 · ".
+    The bars of a training begin with its `label`, as "fold 2 of 5 · ". `stages` are those that it
+    passes.
     """
 
     settings: RunSettings = RunSettings()  # noqa: RUF009 (frozen)
@@ -48,6 +49,7 @@ class Run:
     processes: Processes = Processes()  # noqa: RUF009 (frozen)
     listener: Listener = ignore
     label: str = ""
+    stages: tuple[Stage, ...] = ()
 
     def locked(self) -> AbstractContextManager[None]:
         """Keep other trainings in the same folder away until the block ends."""
@@ -56,7 +58,10 @@ class Run:
         return exclusive(self.folder, wait=False)
 
     def stage(self, stage: Stage) -> None:
-        self.listener(StageStarted(stage))
+        number = 0
+        if stage in self.stages:
+            number = self.stages.index(stage) + 1
+        self.listener(StageStarted(stage, number, len(self.stages)))
 
     def note(self, text: str) -> None:
         self.listener(Notice(text))

@@ -41,6 +41,11 @@ class TypeSettings:
     target_grammar: str = AUTOMATIC
     skip_illegal: bool = False
 
+    @property
+    def has_file(self) -> bool:
+        """Whether the types are those of a file, or of a language with a name."""
+        return self.target_grammar not in (AUTOMATIC, INFERRED, NONE)
+
 
 @dataclass(frozen=True)
 class ConfidenceSettings:
@@ -115,6 +120,15 @@ class TrainSettings:
             raise SettingsError(
                 "neither 'model' nor 'seq2seq' is set; expected at least one"
             )
+
+    @classmethod
+    def of(cls, settings: TrainSettings | Path | str | None) -> TrainSettings:
+        """Settings, those in a TOML file, or the defaults."""
+        if settings is None:
+            return cls()
+        if isinstance(settings, str | Path):
+            return cls.read(settings)
+        return settings
 
     @classmethod
     def read(cls, path: Path | str) -> TrainSettings:

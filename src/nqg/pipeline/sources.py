@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from nqg.data.example import Example
-from nqg.data.example_files import check_example, read_examples
+from nqg.data.example import Example, in_scope, out_of_scope
+from nqg.data.example_files import read_examples, scoped_example
 from nqg.errors import FormatError, NqgError, Place
 
 ExampleSource: TypeAlias = (
@@ -23,14 +23,20 @@ FIELDS = {
 
 @dataclass(frozen=True)
 class NamedExamples:
-    """Raw examples, and what messages call the place that they come from."""
+    """Raw examples, what messages call the place that they come from, and sentences of the same
+    place that are out of scope.
+
+    `lines` has the line of each example where sentences out of scope stand between them.
+    """
 
     examples: tuple[Example, ...]
     path: Path
+    out_of_scope: tuple[str, ...] = ()
+    lines: tuple[int, ...] = ()
 
     def place(self, number: int) -> Place:
         """Where example `number` stands: a line of a file, or a position in what was given."""
-        return Place(self.path, number + 1)
+        return Place(self.path, self.lines[number] if self.lines else number + 1)
 
 
 def read_source(source: ExampleSource, name: str = "examples") -> NamedExamples:
@@ -41,16 +47,24 @@ def read_source(source: ExampleSource, name: str = "examples") -> NamedExamples:
     """
     if isinstance(source, str | Path):
         path = Path(source)
-        examples = read_examples(path)
+        examples = read_examples(path, allows_out_of_scope=True)
     else:
         path = Path(name)
         examples = [
             _example(row, Place(path, number))
             for number, row in enumerate(source, start=1)
         ]
-    if not examples:
-        raise FormatError("expected at least one example, found none", path)
-    return NamedExamples(tuple(examples), path)
+    others = tuple(example.source for example in out_of_scope(examples))
+    if len(others) == len(examples):
+        found = "sentences that are out of scope" if others else "none"
+        raise FormatError(f"expected at least one example, found {found}", path)
+    if not others:
+        return NamedExamples(tuple(examples), path)
+    lines = []
+    for line, example in enumerate(examples, start=1):
+        if not example.is_out_of_scope:
+            lines.append(line)
+    return NamedExamples(tuple(in_scope(examples)), path, others, tuple(lines))
 
 
 def _example(row: object, place: Place) -> Example:
@@ -72,7 +86,7 @@ def _example(row: object, place: Place) -> Example:
             "an Example, a pair of strings, or a dictionary with 'source' and 'target'"
         )
         raise NqgError(f"{place}: expected {expected}, found {row!r:.200}")
-    return check_example(example, place)
+    return scoped_example(example, place)
 
 
 def _field(row: Mapping[Any, Any], side: str, place: Place) -> str:

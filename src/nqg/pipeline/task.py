@@ -1,4 +1,4 @@
-"""What a parser is learned from: the stages of text and types make a `ParserTask`."""
+"""What a parser is learned from: the text stage, and the `ParserTask` of the stages behind it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 from nqg.data.example import Example
 from nqg.errors import FormatError, NqgError, counted
 from nqg.evaluation.data_checks import SERIOUS, flaws
-from nqg.evaluation.legality import legal_examples, target_grammar_named
 from nqg.extensions import load_extension
 from nqg.grammar.grammar import SLOT, Grammar, Rule
 from nqg.induction.corpus import underivable
 from nqg.induction.settings import InductionSettings
-from nqg.inference.rules_by_hand import illegal_token, legal_with, read_rules
+from nqg.inference.rules_by_hand import illegal_token, read_rules
 from nqg.model.checkpoint import MOST_NON_TERMINALS, SavedModel
 from nqg.model.settings import ModelSettings, TrainingSettings
 from nqg.pipeline.run import Run
@@ -24,9 +23,9 @@ from nqg.pipeline.sources import NamedExamples
 from nqg.preprocessing.preprocessor import Preprocessor, TextSettings
 from nqg.preprocessing.training_text import TrainingText, fit_training_text, tokenized
 from nqg.slots.delexicalize import index_placeholders
-from nqg.slots.target_grammars import allow_number_slots
-from nqg.types.inference import infer_target_grammar
+from nqg.slots.target_grammars import legal_with
 from nqg.types.target_grammar import TargetGrammar
+from nqg.types.tools import Tool
 from nqg.types.tree_automaton import Signatures
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 FREE_TEXT_WARM_UP = 100
 # Names of tables and columns are not values that sentences share.
 SQL_INDUCTION = InductionSettings(
-    identity_rules=False, repeated_targets=True, data_weight=0.25
+    identity_rules=False, repeated_targets=True, data_weight=0.25, budget=1.0
 )
 
 
@@ -50,6 +49,8 @@ class TrainingInput:
     grammar: Grammar | None = None
     manual_rules: Path | None = None
     database: str | None = None
+    tools: tuple[Tool, ...] = ()
+    target_grammar: TargetGrammar | None = None
     earlier: SavedModel | None = None
     earlier_folder: Path | None = None
 
@@ -101,6 +102,7 @@ class ParserTask:
     manual_rules: tuple[Rule, ...] = ()
     earlier_rules: tuple[Rule, ...] = ()
     language: ProgramLanguage | None = None
+    tools: tuple[Tool, ...] = ()
 
     def searched(self) -> tuple[Sequence[Example], list[Rule], TargetGrammar | None]:
         """The examples that rules are searched in, the rules to begin with, and their types."""
@@ -122,7 +124,9 @@ def read_text(inputs: TrainingInput, settings: TrainSettings, run: Run) -> Prepa
     text_settings, slots = settings.text, settings.slots
     if inputs.grammar is not None and not reads_slots(inputs.grammar):
         text_settings, slots = replace(text_settings, slots="given"), {}
-    is_changed = text_settings != TextSettings() or slots or database is not None
+    has_other_tools = earlier is not None and inputs.tools != earlier.tools
+    is_changed = text_settings != TextSettings() or database is not None
+    is_changed |= bool(slots) or has_other_tools
 
     # Read the queries over a database.
     language = earlier.language if earlier else None
@@ -137,9 +141,18 @@ def read_text(inputs: TrainingInput, settings: TrainSettings, run: Run) -> Prepa
         if language:
             if database and not slots and text_settings.slots != "given":
                 pairs = [(example.source, example.target) for example in train.examples]
-                slots = language.column_slots(database, pairs)
+                slots, left_out = language.column_slots(database, pairs, run.progress)
+                for reason in left_out:
+                    run.warn(f"left out: {reason}")
             text_settings = replace(text_settings, programs="spaces", slots="given")
-        text = fit_training_text(examples, text_settings, slots, settings.file)
+        text = fit_training_text(
+            examples, text_settings, slots, settings.file, inputs.tools
+        )
+        # Rules and types that are given are those of whole programs.
+        is_given = inputs.grammar is not None or inputs.tools or language
+        has_types = settings.types.target_grammar in (AUTOMATIC, INFERRED, NONE)
+        if text_settings.traces == "auto" and has_types and not is_given:
+            text = text.with_traces()
 
     # Tell what was found.
     preprocessor = text.text
@@ -149,6 +162,8 @@ def read_text(inputs: TrainingInput, settings: TrainSettings, run: Run) -> Prepa
     run.detail(f"[text] {in_words(preprocessor.sentences)}, {schemes}")
     if preprocessor.sequence:
         run.detail(f"[text] sequence = {preprocessor.sequence}")
+    if preprocessor.programs.traces:
+        run.detail(f"[text] {preprocessor.programs.traces}")
     for slot in preprocessor.slots.slots:
         run.detail(f"[slots] {slot}")
     if not language:
@@ -171,12 +186,15 @@ def _warn_of_flaws(train: NamedExamples, examples: Sequence[Example], run: Run) 
         if flaw.kind in SERIOUS and flaw.kind not in reported:
             reported.add(flaw.kind)
             advice = f"`nqg check-data {train.path}` shows all"
-            run.warn(f"{train.path}:{flaw.line}: {flaw}; {advice}")
+            run.warn(f"{train.place(flaw.line - 1)}: {flaw}; {advice}")
 
 
 def _fitted_language(database: str, train: NamedExamples, run: Run) -> ProgramLanguage:
     """How queries over the database are written, as far as the examples show it."""
-    schema = load_extension("nqg.sql.schema:read_database")(database)
+    reader = load_extension("nqg.sql.reader:DatabaseReader")(database)
+    schema = reader.schema
+    for reason in reader.contents.left_out:
+        run.warn(f"left out: {reason}")
     queries = [example.target for example in train.examples]
     language: ProgramLanguage = load_extension("nqg.sql.programs:SqlPrograms").fit(
         schema, queries
@@ -202,17 +220,21 @@ def _tokenized_programs(
 
 
 def parser_task(
-    inputs: TrainingInput, text: PreparedText, settings: TrainSettings, run: Run
+    inputs: TrainingInput,
+    text: PreparedText,
+    legal: TargetGrammar | None,
+    examples: Sequence[Example],
+    settings: TrainSettings,
+    run: Run,
 ) -> ParserTask:
-    """The types stage: which programs are legal, and all else that grammar and parser need."""
+    """All that grammar and parser need, given the legal programs and the examples that have such."""
     assert settings.model is not None, "a task is that of a parser"
     earlier, language = inputs.earlier, text.language
     earlier_rules: tuple[Rule, ...] = ()
     if earlier:
         _check_fits(earlier, text, str(inputs.earlier_folder), run)
         earlier_rules = tuple(filter(has_words_on_both_sides, earlier.trained_rules))
-    # Which programs are legal, with those of rules by hand.
-    legal, examples = _legal_programs(inputs, text, settings, run)
+    # The programs of rules by hand are legal, too.
     manual_rules, legal = _manual_rules(inputs.manual_rules, legal, text.preprocessor)
     training = settings.training
     if text.preprocessor.slots.free_text and training.warm_up is None:
@@ -238,49 +260,8 @@ def parser_task(
         manual_rules=manual_rules,
         earlier_rules=earlier_rules,
         language=language,
+        tools=inputs.tools,
     )
-
-
-def _legal_programs(
-    inputs: TrainingInput, text: PreparedText, settings: TrainSettings, run: Run
-) -> tuple[TargetGrammar | None, Sequence[Example]]:
-    """The grammar of legal programs, and the examples whose programs it accepts."""
-    name, examples = settings.types.target_grammar, text.examples
-    earlier = inputs.earlier if text.is_kept else None
-    if name == AUTOMATIC and earlier and earlier.target_grammar is None:
-        name = NONE
-    if name == NONE:
-        return None, examples
-    # A database has its own grammar of queries.
-    if text.language and name == AUTOMATIC:
-        numbers = [
-            slot.name for slot in text.preprocessor.slots.slots if slot.kind == "number"
-        ]
-        legal = allow_number_slots(text.language.target_grammar, numbers)
-    elif name in (AUTOMATIC, INFERRED):
-        return _inferred_types(earlier, text, run), examples
-    else:
-        legal = target_grammar_named(name)
-    skips_illegal = settings.types.skip_illegal
-    return legal, legal_examples(
-        legal, examples, inputs.train.path, skips_illegal=skips_illegal, note=run.note
-    )
-
-
-def _inferred_types(
-    earlier: SavedModel | None, text: PreparedText, run: Run
-) -> TargetGrammar:
-    """The types of the programs: those of the earlier model, if all programs fit them."""
-    if not text.values:
-        programs = [example.target_tokens for example in text.examples]
-    else:
-        programs = text.values.programs(text.examples)
-    types = earlier and earlier.target_grammar
-    if types and all(map(types.accepts, programs)):
-        return types
-    inferred = infer_target_grammar(programs)
-    run.detail(f"the types of programs, inferred:\n{inferred}")
-    return inferred
 
 
 def _manual_rules(

@@ -1,6 +1,6 @@
 """`nqg.train`: from examples to a system that answers sentences.
 
-The stages, each in its own file: *text* and *types* (`task`), *grammar*, *parser*, *seq2seq*
+The stages, each in its own file: *text* (`task`), *types* (`program_types`), *grammar*, *parser*, *seq2seq*
 (`second_reader`), *confidence*. Each is a function from what is known to a little more.
 """
 
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from nqg.data.example import Example, distinct_pairs
 from nqg.errors import NqgError, counted
 from nqg.evaluation.calibration import fitted, knowledge, used_rules
+from nqg.evaluation.legality import target_grammar_named
 from nqg.evaluation.metrics import score
 from nqg.grammar.grammar import Grammar
 from nqg.induction.settings import InductionSettings
@@ -29,13 +30,20 @@ from nqg.model.checkpoint import (
     load_model,
 )
 from nqg.model.confidence import Calibrator
+from nqg.pipeline.advice import NextStep, function_counts, next_steps
 from nqg.pipeline.confidence import held_out_sentences
 from nqg.pipeline.events import Listener, Stage, TrainReport, ignore, only_progress
 from nqg.pipeline.grammar import learn_grammar
 from nqg.pipeline.parser import fitting_threads, train_parser
+from nqg.pipeline.program_types import legal_programs, prepared_text
 from nqg.pipeline.run import Run
 from nqg.pipeline.second_reader import SecondReader, train_seq2seq
-from nqg.pipeline.settings import TrainSettings, recorded_settings
+from nqg.pipeline.settings import (
+    AUTOMATIC,
+    TrainSettings,
+    TypeSettings,
+    recorded_settings,
+)
 from nqg.pipeline.sources import ExampleSource, read_source
 from nqg.pipeline.task import (
     ParserTask,
@@ -46,8 +54,11 @@ from nqg.pipeline.task import (
 )
 from nqg.preprocessing.training_text import TrainingText
 from nqg.run_config import DataFingerprint, sha256
+from nqg.slots.target_grammars import open_slot_categories
 from nqg.training.parser_training import ParserTraining
 from nqg.training.processes import Processes
+from nqg.types.python_tools import ToolSource, load_tools
+from nqg.types.tools import Tool
 
 if TYPE_CHECKING:
     from nqg.seq2seq.seq2seq import Seq2seq
@@ -65,6 +76,7 @@ def train(
     grammar: Grammar | Path | str | None = None,
     manual_rules: Path | str | None = None,
     database: str | None = None,
+    tools: ToolSource | None = None,
     start_from: Path | str | None = None,
     run_folder: Path | str | None = None,
     device: str | None = None,
@@ -78,8 +90,9 @@ def train(
     names a second reader beside the grammar: weights from Hugging Face, a folder of them, or
     "embedded". With `dev`, training ends with the weights that do best on these
     examples. A `grammar` is used instead of searching for one, `manual_rules` are added to it,
-    programs over a `database` are checked against its schema, and `start_from` is a model of some
-    of the same examples to go on from. A training that was interrupted continues from what is in
+    programs over a `database` are checked against its schema, calls of `tools` against theirs (a
+    JSON file, a Python module, functions), and `start_from` is a model of some of the same examples
+    to go on from. A training that was interrupted continues from what is in
     its `run_folder`.
 
     >>> pairs = [(f"turn {state} the {name}", f"turn_{state}({name})")
@@ -90,9 +103,7 @@ def train(
     """
     processes = Processes.launched(device)
     # Read what the arguments name.
-    chosen = settings if isinstance(settings, TrainSettings) else TrainSettings()
-    if isinstance(settings, str | Path):
-        chosen = TrainSettings.read(settings)
+    chosen = TrainSettings.of(settings)
     if isinstance(grammar, str | Path):
         grammar = Grammar.read(Path(grammar), MOST_NON_TERMINALS)
     # A model to go on from brings its settings; those of the user come first.
@@ -109,12 +120,22 @@ def train(
             chosen = recorded
         elif chosen.induction is None:
             chosen = replace(chosen, induction=recorded.induction)
+    loaded: tuple[Tool, ...] = ()
+    if tools is not None:
+        loaded = load_tools(tools)
+    elif earlier:
+        loaded = earlier.tools
+    target_grammar = None
+    if chosen.types.has_file:
+        target_grammar = target_grammar_named(chosen.types.target_grammar)
     inputs = TrainingInput(
         train=read_source(data, "data"),
         dev=None if dev is None else read_source(dev, "dev"),
         grammar=grammar,
         manual_rules=None if manual_rules is None else Path(manual_rules),
         database=database,
+        tools=loaded,
+        target_grammar=target_grammar,
         earlier=earlier,
         earlier_folder=folder,
     )
@@ -129,6 +150,10 @@ def train(
     if database and chosen.seq2seq:
         raise NqgError(
             "a second reader cannot be trained with a database yet; omit 'seq2seq' or 'database'"
+        )
+    if database and loaded:
+        raise NqgError(
+            "programs are calls of tools or queries of a database; omit 'tools' or 'database'"
         )
     # Run the stages; one training at a time in a folder.
     run_path = None if run_folder is None else Path(run_folder)
@@ -149,12 +174,18 @@ class TrainedReaders:
     task: ParserTask
     training: ParserTraining
     seq2seq: Seq2seq | None
+    has_given_types: bool = False
 
     @property
     def model(self) -> SavedModel:
         """The grammar's model, which reads raw sentences."""
         task = self.task
-        model = replace(self.training.model, text=task.text, language=task.language)
+        model = replace(
+            self.training.model,
+            text=task.text,
+            language=task.language,
+            tools=task.tools,
+        )
         if task.values:
             # In training, slots know the values of the training examples; from now on they find
             # them.
@@ -176,21 +207,33 @@ def _train(
     _warn_of_fewer_examples(inputs, run)
     for table, values in settings.tables():
         run.detail(f"[{table}] {values}")
-    run.stage(Stage.TEXT)
-    text = read_text(inputs, settings, run)
+    run = replace(run, stages=_stages(settings))
+    inputs, text = prepared_text(inputs, settings, run)
     if settings.model is None:
         reader = SecondReader.of(settings)
         assert reader, "the settings have a model, or a second reader"
         dev: Sequence[Example] = ()
         if inputs.dev:
             dev = TrainingText.of(inputs.dev.examples, text.preprocessor).as_typed
-        return _train_seq2seq_alone(text, dev, reader, run)
+        return _train_seq2seq_alone(text, dev, reader, inputs.tools, run)
     readers = train_readers(inputs, text, settings, run)
-    run.stage(Stage.CONFIDENCE)
     calibrator = None
     if settings.confidence.folds != 0:
+        run.stage(Stage.CONFIDENCE)
         calibrator = _learned_confidence(inputs, settings, readers, run)
     return _assembled(inputs, readers, calibrator, run)
+
+
+def _stages(settings: TrainSettings) -> tuple[Stage, ...]:
+    """The stages that a training with these settings passes."""
+    stages = [Stage.TEXT]
+    if settings.model is not None:
+        stages += [Stage.TYPES, Stage.GRAMMAR, Stage.PARSER]
+    if settings.seq2seq:
+        stages.append(Stage.SEQ2SEQ)
+    if settings.model is not None and settings.confidence.folds != 0:
+        stages.append(Stage.CONFIDENCE)
+    return tuple(stages)
 
 
 def train_readers(
@@ -199,7 +242,9 @@ def train_readers(
     """The stages from types to the second reader."""
     reader = SecondReader.of(settings)
     run.stage(Stage.TYPES)
-    task = parser_task(inputs, text, settings, run)
+    legal = legal_programs(inputs, text, settings, run)
+    text = legal.text
+    task = parser_task(inputs, text, legal.grammar, legal.examples, settings, run)
     with fitting_threads(task):
         run.stage(Stage.GRAMMAR)
         # The others read what the main process has recorded.
@@ -214,7 +259,7 @@ def train_readers(
         examples = text.training.as_typed
         model = training.model
         second = train_seq2seq(reader, examples, run, grammar=model.grammar).seq2seq
-    return TrainedReaders(task, training, second)
+    return TrainedReaders(task, training, second, legal.is_given)
 
 
 def _learned_confidence(
@@ -227,6 +272,12 @@ def _learned_confidence(
         # A simpler search will do: rules that are a little worse make confidence no higher.
         induction = replace(task.rules, returning=False)
         fold_settings = replace(settings, induction=induction)
+    if inputs.target_grammar is not None:
+        # A fold finds its own types where a file says what the whole data says.
+        types = TypeSettings(AUTOMATIC)
+        if readers.has_given_types:
+            types = replace(settings.types, skip_illegal=True)
+        fold_settings = replace(fold_settings, types=types)
     if training.trainer.best:
         steps = training.trainer.best.step
         fold_settings = replace(
@@ -235,11 +286,20 @@ def _learned_confidence(
 
     def train_fold(examples: Sequence[Example], fold_run: Run) -> Parser | Hybrid:
         fold_run = replace(fold_run, listener=only_progress(run.listener))
-        train = replace(inputs.train, examples=tuple(examples))
+        train = replace(inputs.train, examples=tuple(examples), lines=())
         fold_inputs = replace(
             inputs, train=train, dev=None, earlier=None, earlier_folder=None
         )
         text = read_text(fold_inputs, fold_settings, fold_run)
+        if inputs.target_grammar is not None:
+            types = None
+            if readers.has_given_types:
+                # A fold may lack a slot that the grammar names: any values stand for it.
+                quotes = dict(task.text.slots.quotes)
+                for slot in text.preprocessor.slots.slots:
+                    quotes.pop(slot.name, None)
+                types = open_slot_categories(inputs.target_grammar, quotes)
+            fold_inputs = replace(fold_inputs, target_grammar=types)
         if inputs.grammar is not None:
             # Of given rules, a fold has those that its examples need.
             slots = text.values.slots if text.values else None
@@ -248,17 +308,25 @@ def _learned_confidence(
         fold = train_readers(fold_inputs, text, fold_settings, fold_run)
         return fold.system(fold.model)
 
-    examples = inputs.train.examples
+    examples, others = inputs.train.examples, inputs.train.out_of_scope
     grammars = f"{task.rules}{task.manual_rules}{task.target_grammar}"
-    fingerprint = sha256(f"{examples}{fold_settings}{grammars}")
+    fingerprint = sha256(f"{examples}{others}{fold_settings}{grammars}{inputs.tools}")
     with fitting_threads(task):
-        sentences = held_out_sentences(examples, settings, train_fold, run, fingerprint)
+        sentences = held_out_sentences(
+            examples, settings, train_fold, run, fingerprint, others
+        )
         if not sentences:
             return None
         known = knowledge(
             Parser(readers.model), examples, has_seq2seq=readers.seq2seq is not None
         )
-    return fitted(known, sentences, settings.confidence.least_precision)
+    calibrator = fitted(known, sentences, settings.confidence.least_precision)
+    # A sentence may be read with its polite words, and without them.
+    refused: list[str] = []
+    for sentence in others:
+        readings = readers.model.text.tokenized(sentence)
+        refused += [" ".join(reading.words) for reading in readings]
+    return replace(calibrator, refused=tuple(dict.fromkeys(refused)))
 
 
 def _warn_of_fewer_examples(inputs: TrainingInput, run: Run) -> None:
@@ -271,7 +339,11 @@ def _warn_of_fewer_examples(inputs: TrainingInput, run: Run) -> None:
 
 
 def _train_seq2seq_alone(
-    text: PreparedText, dev: Sequence[Example], reader: SecondReader, run: Run
+    text: PreparedText,
+    dev: Sequence[Example],
+    reader: SecondReader,
+    tools: tuple[Tool, ...],
+    run: Run,
 ) -> TokenSystem:
     """A system without a grammar."""
     run.stage(Stage.SEQ2SEQ)
@@ -289,7 +361,23 @@ def _train_seq2seq_alone(
     )
     run.listener(report)
     steps = tuple(step.to_dict() for step in records)
-    return TokenSystem(tuning.seq2seq, text.preprocessor, records=steps)
+    return TokenSystem(tuning.seq2seq, text.preprocessor, records=steps, tools=tools)
+
+
+def _next_steps(
+    inputs: TrainingInput, readers: TrainedReaders, calibrator: Calibrator | None
+) -> tuple[NextStep, ...]:
+    if inputs.database:
+        # Queries are not calls, and cannot have a second reader yet.
+        return ()
+    steps = next_steps(
+        inputs.train.examples,
+        readers.task.text.slots.slots,
+        has_second_reader=readers.seq2seq is not None,
+        has_out_of_scope=bool(inputs.train.out_of_scope),
+        is_unsure=calibrator is not None and calibrator.expected.is_low,
+    )
+    return tuple(steps)
 
 
 def _assembled(
@@ -343,6 +431,9 @@ def _assembled(
         dev=scores.to_dict() if scores else None,
         calibrator=calibrator,
         dev_scores=scores,
+        slots=tuple(slot.name for slot in task.text.slots.slots),
+        functions=tuple(sorted(function_counts(inputs.train.examples))),
+        next_steps=_next_steps(inputs, readers, calibrator),
     )
     run.listener(report)
     return readers.system(replace(model, provenance=provenance))

@@ -21,6 +21,7 @@ from nqg.files import read_json, write_text
 from nqg.settings_reader import read_dataclass
 from nqg.slots.delexicalize import DelexicalizedPair, delexicalize_pairs
 from nqg.slots.matcher import Mention, SlotMatcher
+from nqg.text.argument_order import ArgumentOrder
 from nqg.text.programs import ProgramTokenizer
 from nqg.text.sentences import (
     AS_IS,
@@ -38,7 +39,9 @@ FILE = "text.json"  # in a model folder
 class TextSettings:
     """How raw text becomes tokens; "auto" lets the training data decide.
 
+    `arguments` says whether answers write the named arguments of calls in the order of training.
     `sequence` says whether a sentence may hold several commands: "auto" if programs of training do.
+    `traces` says whether copies in programs become traces: "auto" where a keyword always has them.
     `today` is the day to which training sentences refer, if programs have dates for "tomorrow".
     """
 
@@ -47,8 +50,10 @@ class TextSettings:
     punctuation: Literal["auto", "drop", "keep"] = "auto"
     courtesy: Literal["auto", "drop", "keep"] = "auto"
     programs: Literal["auto", "code", "spaces"] = "auto"
+    arguments: Literal["auto", "keep"] = "auto"
     slots: Literal["auto", "given"] = "auto"
     sequence: SequenceSetting = "auto"
+    traces: Literal["auto", "none"] = "auto"
     today: str = ""
 
     def __post_init__(self) -> None:
@@ -101,6 +106,7 @@ class Preprocessor:
     slots: SlotMatcher = SlotMatcher()  # noqa: RUF009 (frozen)
     # None where a sentence holds one command.
     sequence: SequenceFormat | None = None
+    arguments: ArgumentOrder = ArgumentOrder()  # noqa: RUF009 (frozen)
 
     @classmethod
     def fit(
@@ -180,8 +186,16 @@ class Preprocessor:
 
     @property
     def is_plain(self) -> bool:
-        """Whether sentences and programs are taken as they are, split at white space."""
-        return replace(self, sequence=None) == Preprocessor()
+        """Whether sentences and programs are taken as they are, split at white space.
+
+        Programs may have traces all the same.
+        """
+        programs = replace(self.programs, traces=None)
+        return replace(self, sequence=None, programs=programs) == Preprocessor()
+
+    def program(self, tokens: Sequence[str]) -> str:
+        """The program of tokens, as training data would write it."""
+        return self.programs.render(self.arguments.ordered(tokens))
 
     def write(self, path: Path) -> None:
         """Write it as JSON, and names of slots beside it; `read` gives it back."""
@@ -190,10 +204,14 @@ class Preprocessor:
             "programs": asdict(self.programs),
             "courtesy": self.courtesy,
         }
+        if self.programs.traces is None:
+            del values["programs"]["traces"]
         if self.slots:
             values["slots"] = self.slots.to_dict()
         if self.sequence:
             values["sequence"] = asdict(self.sequence)
+        if self.arguments:
+            values["arguments"] = asdict(self.arguments)
         self.slots.write_names(path.parent)
         write_text(path, json.dumps(values, ensure_ascii=False, indent=1) + "\n")
 
@@ -201,10 +219,11 @@ class Preprocessor:
     def read(cls, path: Path) -> Preprocessor:
         """What `write` wrote; anything else is refused with the reason."""
         values = read_json(path)
-        slots = sequence = None
+        slots = sequence = arguments = None
         if isinstance(values, dict):
             slots = values.pop("slots", None)
             sequence = values.pop("sequence", None)
+            arguments = values.pop("arguments", None)
         stored = read_dataclass(
             _StoredText, values, "the text settings", path, complete=True
         )
@@ -214,6 +233,11 @@ class Preprocessor:
                 SequenceFormat, sequence, "the sequences", path, complete=True
             )
             text = replace(text, sequence=form)
+        if arguments is not None:
+            order = read_dataclass(
+                ArgumentOrder, arguments, "the arguments", path, complete=True
+            )
+            text = replace(text, arguments=order)
         if slots is None:
             return text
         matcher = SlotMatcher.from_dict(slots, path.parent, text.programs.tokenize)
@@ -222,7 +246,7 @@ class Preprocessor:
 
 @dataclass(frozen=True, slots=True)
 class _StoredText:
-    """Everything but the slots and the sequences, which a model need not have."""
+    """Everything but what a model need not have: slots, sequences, the order of arguments."""
 
     sentences: SentenceTokenizer
     programs: ProgramTokenizer

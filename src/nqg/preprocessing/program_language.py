@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from nqg.extensions import load_extension
+from nqg.progress import Progress, silent
 
 if TYPE_CHECKING:
     from nqg.types.target_grammar import TargetGrammar
@@ -27,9 +28,10 @@ class ProgramLanguage(Protocol):
         """The key of `PROGRAM_LANGUAGES` under which a model folder has it."""
         ...
 
-    @property
-    def target_grammar(self) -> TargetGrammar:
-        """The grammar of legal programs, as `tokenize` writes them."""
+    def target_grammar(self, programs: Iterable[Iterable[str]]) -> TargetGrammar:
+        """The grammar of legal programs, as `tokenize` writes them; what no token of `programs`
+        names may be left out.
+        """
         ...
 
     def tokenize(self, program: str) -> tuple[str, ...]:
@@ -45,10 +47,13 @@ class ProgramLanguage(Protocol):
         ...
 
     def column_slots(
-        self, database: Path | str, pairs: Iterable[tuple[str, str]]
-    ) -> dict[str, dict[str, str]]:
+        self,
+        database: Path | str,
+        pairs: Iterable[tuple[str, str]],
+        progress: Progress = silent,
+    ) -> tuple[dict[str, dict[str, str]], list[str]]:
         """The slots that pairs of a sentence and its program show, as a settings file would
-        name them.
+        name them, and what of the database could not be read.
         """
         ...
 

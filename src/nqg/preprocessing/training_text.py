@@ -10,12 +10,11 @@ import random
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from nqg.data.example import Example
-from nqg.data.example_files import read_examples
 from nqg.grammar.grammar import Rule
 from nqg.preprocessing.preprocessor import Preprocessor, TextSettings, TokenizedPair
 from nqg.slots.delexicalize import delexicalize_pairs, slot_seeds, strip_indices
@@ -23,6 +22,8 @@ from nqg.slots.fit import fit_slots
 from nqg.slots.matcher import SlotMatcher
 from nqg.slots.slot import read_slots
 from nqg.slots.target_grammars import add_placeholder_productions
+from nqg.slots.tool_slots import tool_slots
+from nqg.text.argument_order import ArgumentOrder
 from nqg.text.programs import fit_programs
 from nqg.text.sentences import (
     SentenceTokenizer,
@@ -31,7 +32,9 @@ from nqg.text.sentences import (
     fit_and_tokenize,
 )
 from nqg.text.sequences import fit_sequences
+from nqg.text.traces import fit_traces
 from nqg.types.target_grammar import TargetGrammar
+from nqg.types.tools import Tool
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,14 @@ class TrainingText:
         )
         return cls(examples, text, pairs)
 
+    def with_traces(self) -> TrainingText:
+        """The same with traces for copies in programs, where these have any."""
+        traces = fit_traces(pair.program for pair in self.pairs)
+        if traces is None:
+            return self
+        programs = replace(self.text.programs, traces=traces)
+        return TrainingText.of(self.raw, replace(self.text, programs=programs))
+
     @property
     def has_slots(self) -> bool:
         return bool(self.text.slots)
@@ -57,7 +68,7 @@ class TrainingText:
     @cached_property
     def examples(self) -> Sequence[Example]:
         """The examples as a grammar and a model learn from them: with spaces between tokens."""
-        if self.text.is_plain:
+        if self.text.is_plain and not self.text.programs.traces:
             return self.raw
         examples = []
         for example, pair in zip(self.raw, self.pairs):
@@ -131,6 +142,23 @@ class TrainingText:
             )
         return searched, slot_seeds(pairs), types
 
+    def with_legal_placeholders(self, types: TargetGrammar) -> TrainingText:
+        """The text with placeholders where these types have a place for them.
+
+        A pair whose program is legal only as it was written keeps its values.
+        """
+        if not self.has_slots:
+            return self
+        accepts = cache(types.accepts)
+        pairs = []
+        for pair in self.pairs:
+            bare = pair.delexicalized
+            has_place = bare is None or accepts(strip_indices(bare.target))
+            if not has_place and accepts(pair.program):
+                pair = pair._replace(delexicalized=None)
+            pairs.append(pair)
+        return replace(self, pairs=pairs)
+
     def programs(self, examples: Iterable[Example]) -> list[tuple[str, ...]]:
         """The programs of tokenised examples with slots for values: types are inferred
         from them.
@@ -154,8 +182,12 @@ def fit_training_text(
     settings: TextSettings = TextSettings(),  # noqa: B008 (frozen)
     slots: Mapping[str, Any] | None = None,
     place: Path | None = None,
+    tools: Sequence[Tool] = (),
 ) -> TrainingText:
-    """Raw examples as the text reads them that is fitted to them; see `Preprocessor.fit`."""
+    """Raw examples as the text reads them that is fitted to them; see `Preprocessor.fit`.
+
+    The values of `tools` become slots where sentences mention them.
+    """
     chosen: dict[str, Any] = asdict(settings)
     for name, value in chosen.items():
         if value == "auto":
@@ -182,14 +214,20 @@ def fit_training_text(
     if courtesy is None:
         courtesy = "keep" if _are_tokenised(raw, tokens, sentences) else "drop"
     text = Preprocessor(sentences, programs, courtesy)
+    # Programs that are tokenised already are formal: their order is never touched.
+    if programs.scheme == "code" and settings.arguments == "auto":
+        text = replace(text, arguments=ArgumentOrder.fit(targets))
     pairs = []
     for sentence, sentence_tokens, target in zip(raw, tokens, targets):
         stripped = text.stripped(sentence_tokens, target)
         pairs.append((TokenizedSentence(sentence, stripped), target))
     # Slots.
     declared = read_slots(slots or {}, place, sentences.tokenize)
+    offered = []
+    if settings.slots != "given":
+        offered = tool_slots(tools, sentences.tokenize)
     finds_others = settings.slots != "given" and not text.is_plain
-    if declared or finds_others:
+    if declared or offered or finds_others:
         matcher = fit_slots(
             pairs,
             declared,
@@ -197,8 +235,11 @@ def fit_training_text(
             today=settings.day,
             finds_others=finds_others,
             finds_texts=finds_others,
+            offered=offered,
         )
-        text = replace(text, slots=matcher)
+        # Text that is plain stays so where tools offer nothing that it shows.
+        if declared or finds_others or matcher.slots:
+            text = replace(text, slots=matcher)
     # Sequences of commands.
     form = fit_sequences(
         raw,
@@ -224,17 +265,12 @@ def fit_text(
 
 def tokenized(examples: Sequence[Example], text: Preprocessor) -> Sequence[Example]:
     """Raw examples as a grammar and a model learn from them: with spaces between tokens."""
-    if text.is_plain:
+    if text.is_plain and not text.programs.traces:
         return examples
     return [
         Example(*text.training_pair(example.source, example.target), example.id)
         for example in examples
     ]
-
-
-def read_tokenized(path: Path | str) -> Sequence[Example]:
-    """The raw examples of a file, tokenised in the way that suits them."""
-    return fit_training_text(read_examples(path)).examples
 
 
 def _are_tokenised(

@@ -19,6 +19,7 @@ from nqg.data.example import Example
 from nqg.errors import NqgError
 from nqg.extensions import load_extension
 from nqg.model.settings import EMBEDDED
+from nqg.model.tensors import best_device
 from nqg.run_config import DataFingerprint, RunConfig
 from nqg.seq2seq.adafactor import StackedAdafactor
 from nqg.seq2seq.batches import SubwordCorpus, SubwordPair
@@ -35,7 +36,7 @@ from nqg.seq2seq.seq2seq import (
 from nqg.seq2seq.settings import BASELINE_MODELS, FineTuningSettings, Seq2seqSettings
 from nqg.seq2seq.sharding import Shards, check_divisible, sharded_moments
 from nqg.seq2seq.target_codec import fit_codec, tokenize_targets
-from nqg.training.processes import Processes, best_device, is_sharded
+from nqg.training.processes import Processes, is_sharded
 from nqg.training.records import DevScores, TrainingStep
 from nqg.training.resume import FINE_TUNING_SAVE_EVERY, resumed_steps
 from nqg.training.trainer import LearningRate, Trainer, trainable

@@ -38,6 +38,7 @@ from nqg.data.example import Example
 from nqg.errors import DamagedModel, FormatError, MissingExtra, NqgError, Place
 from nqg.extensions import load_extension
 from nqg.files import strict_json
+from nqg.model.tensors import best_device
 from nqg.model_folder import (
     INDEX,
     SEQ2SEQ_KIND,
@@ -67,7 +68,6 @@ from nqg.seq2seq.settings import (
 )
 from nqg.seq2seq.target_codec import TargetCodec, decode, tokenize_targets
 from nqg.settings_reader import read_dataclass
-from nqg.training.processes import best_device
 
 # The version of the format of a folder.
 SEQ2SEQ_VERSION = 1

@@ -62,14 +62,23 @@ def fit_slots(
     today: date | None = None,
     finds_others: bool = True,
     finds_texts: bool = False,
+    offered: Sequence[Slot] = (),
 ) -> SlotMatcher:
     """The declared slots and the built-in kinds that pairs show, in the forms of the programs.
 
-    With `finds_texts`, the slots of free text that pairs show come behind the declared ones.
+    With `finds_texts`, the slots of free text that pairs show come behind the declared ones. Slots
+    that are `offered` are used where pairs show them; a single value is enough.
     """
+    names = {slot.name for slot in declared}
+    kinds = {slot.kind for slot in declared}
     slots = list(declared)
+    slots += [
+        slot
+        for slot in offered
+        if slot.name not in names and (slot.is_listed or slot.kind not in kinds)
+    ]
     if finds_others:
-        kinds = {slot.kind for slot in declared}
+        kinds = {slot.kind for slot in slots}
         slots += [Slot(kind, kind) for kind in BUILT_IN if kind not in kinds]
     language = detected_language(words_of(sentence) for sentence, _ in pairs)
     draft = SlotMatcher(language, tuple(slots), tokenize_value, today)
@@ -81,7 +90,8 @@ def fit_slots(
             chosen.append(fit_text_form(slot, draft, pairs))
             continue
         variant = Variant.of(slot, filter(_is_longest, occurrences[slot.name]))
-        if slot in declared or variant.is_supported():
+        least_values = 1 if slot in offered else MIN_VALUES
+        if slot in declared or variant.is_supported(least_values):
             chosen.append(variant.slot)
             for occurrence, _ in variant.explained:
                 occurrence.covered.append((occurrence.start, occurrence.end))
@@ -235,7 +245,7 @@ class Variant:
     def values(self) -> set[Tokens]:
         return {written.value for _, written in self.explained if written.weight == 1}
 
-    def is_supported(self) -> bool:
+    def is_supported(self, least_values: int = MIN_VALUES) -> bool:
         """Whether programs have enough readings of a built-in kind, and enough values.
 
         Values in a secondary form count.
@@ -243,7 +253,7 @@ class Variant:
         kind = replace(self.slot, forms=())
         second = Variant.of(kind, self.unexplained)
         count = len(self.explained) + len(self.unexplained)
-        has_values = max(len(self.values), len(second.values)) >= MIN_VALUES
+        has_values = max(len(self.values), len(second.values)) >= least_values
         return has_values and self.weight + second.weight >= MIN_EXPLAINED * count
 
 

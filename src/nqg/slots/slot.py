@@ -268,5 +268,5 @@ def column_values(
         raise SettingsError(
             f"expected 'table.column' as the column of a slot, found '{column}'"
         )
-    values = load_extension("nqg.sql.schema:distinct_values")(database, table, name)
+    values = load_extension("nqg.sql.reader:distinct_values")(database, table, name)
     return Gazetteer.of(zip(values, values), tokenize)

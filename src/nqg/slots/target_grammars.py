@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, combinations
 
-from nqg.grammar.grammar import SLOT, Symbols
+from nqg.grammar.grammar import SLOT, Rule, Symbols
 from nqg.slots.delexicalize import slot_of, substitute
 from nqg.slots.matcher import SlotMatcher, fill_slot
 from nqg.text.brackets import QUOTES
@@ -16,6 +16,7 @@ from nqg.types.target_grammar import (
     TargetSymbol,
     Wildcard,
 )
+from nqg.types.tree_automaton import Signatures
 
 
 def add_placeholder_productions(
@@ -101,6 +102,19 @@ def allow_literal_values(
     # Sets have no order: sorting keeps the grammar the same in every run.
     new = sorted(more.difference(target_grammar.productions), key=str)
     return TargetGrammar((*target_grammar.productions, *new))
+
+
+def legal_with(
+    rules: Iterable[Rule], legal: TargetGrammar | None, slots: SlotMatcher
+) -> TargetGrammar | None:
+    """The grammar of legal programs, in which rules by hand may write values down where it has
+    slots.
+    """
+    if legal is None or not slots.slots:
+        return legal
+    signatures = Signatures(legal)
+    illegal = [rule.target for rule in rules if not signatures.fits(rule.target)]
+    return allow_literal_values(legal, illegal, slots)
 
 
 def open_slot_categories(

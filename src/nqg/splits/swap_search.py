@@ -24,7 +24,8 @@ import numpy as np
 from nqg.data.dataset import Split
 from nqg.data.example import Example
 from nqg.errors import FormatError, NqgError, SettingsError, counted
-from nqg.grammar.arrays import FloatArray, Int32Array, Int64Array, kernel
+from nqg.grammar.arrays import FloatArray, Int32Array, Int64Array
+from nqg.grammar.compilation import compile_kernels, kernel
 from nqg.grammar.ragged import offsets_from_lengths
 from nqg.progress import Progress, silent
 from nqg.splits.compounds import Decomposition
@@ -635,6 +636,7 @@ def tmcd_search(
             100,
         )
 
+    compile_kernels()
     sizes.check(len(data.atoms.sizes))
     goal = settings.goal
     search = greedy_search if settings.method is Method.GREEDY else annealing_search

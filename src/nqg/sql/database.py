@@ -1,58 +1,22 @@
 """A database that answers queries: one `select` at a time, read-only, within bounds of time and
-size.
-
-What runs is what a model wrote, and a model may be made to write anything. So of a SQLite file
-nothing depends on how a query looks. The file is opened for reading; an authorizer lets SQLite
-compile nothing but reading from tables of the schema and calling functions of a short list; bounds
-on time, rows, lengths and depths end what takes too much. Other databases have no authorizer: every
-word of a query must be known, and the session reads only.
+size. `nqg.sql.reader` runs them.
 """
 
 from __future__ import annotations
 
 import math
-import sqlite3
-import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
-from itertools import accumulate, chain, pairwise
 from pathlib import Path
 from typing import Any
 
 from nqg.errors import FormatError, NqgError
 from nqg.files import is_url
-from nqg.sql.schema import Schema, read_database
-from nqg.sql.tokens import (
-    NAME,
-    RESERVED,
-    is_number,
-    is_string,
-    quoted,
-    sql_text,
-    sql_words,
-)
-
-Value = str | int | float | bytes | None
-
-STEPS = 1_000  # instructions of SQLite's machine between two looks at the clock
-MOST_BYTES = 100_000  # of one value, and of a query
-MOST_QUERY_WORDS = 5_000  # of a query, where a database has no bounds of its own
-_FUNCTIONS = """
-    abs avg ceil ceiling coalesce count date datetime floor group_concat ifnull iif instr julianday length like lower
-    ltrim max min nullif replace round rtrim sign strftime substr substring sum time total trim typeof upper
-"""
-FUNCTIONS = frozenset(_FUNCTIONS.split())
-BOUNDS = {
-    sqlite3.SQLITE_LIMIT_LENGTH: MOST_BYTES,
-    sqlite3.SQLITE_LIMIT_SQL_LENGTH: MOST_BYTES,
-    sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 100,
-    sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 50,
-    sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 1_000,
-    sqlite3.SQLITE_LIMIT_ATTACHED: 0,
-    sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
-}
+from nqg.sql.query_check import checked_words
+from nqg.sql.reader import DatabaseError, DatabaseReader
+from nqg.sql.reader_protocol import Failure, QueryRequest, Value
+from nqg.sql.schema import Schema
+from nqg.sql.tokens import quoted, sql_text, sql_words
 
 
 class QueryError(NqgError):
@@ -105,20 +69,26 @@ def _plain(value: Value) -> str | int | float | None:
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """A SQLite file, its schema, and what one query may take of it."""
+    """A database, its schema, and what one query may take of it."""
 
-    place: str
+    reader: DatabaseReader
     schema: Schema
     seconds: float = 2.0
     most_rows: int = 1_000
+    most_bytes: int = 10_000_000
 
     @classmethod
     def open(
-        cls, path: Path | str, *, seconds: float = 2.0, most_rows: int = 1_000
+        cls,
+        path: Path | str,
+        *,
+        seconds: float = 2.0,
+        most_rows: int = 1_000,
+        most_bytes: int = 10_000_000,
     ) -> Database:
         """The database in a file, or of a URL; one that cannot be read is refused here."""
-        kind = UrlDatabase if is_url(path) else cls
-        return kind(str(path), read_database(path), seconds, most_rows)
+        reader = DatabaseReader(path)
+        return cls(reader, reader.schema, seconds, most_rows, most_bytes)
 
     def run(self, query: str) -> Rows:
         """The result of a `select`; whatever else a query is, or whatever it runs into, is a
@@ -133,155 +103,32 @@ class Database:
                 raise QueryError(
                     f"expected a query that begins with 'select', found {query[:80]!r}"
                 )
-            columns, rows = self._fetched(words)
+            # A SQLite file has an authorizer; other databases get what is known to be
+            # harmless.
+            if is_url(self.place):
+                words = checked_words(words, self.schema, self.place)
+            result = self.reader.run(self._request(words), self.seconds)
+        except DatabaseError as error:
+            reason = error.reason
+            # Whoever asked need not know who reads the database, and where it is.
+            if error.kind is Failure.PLACE:
+                reason = "the database cannot be reached"
+            raise QueryError(f"the query does not run: {reason}") from None
         except FormatError as error:
             raise QueryError(str(error)) from None
-        # A query of several statements is a Warning.
-        except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as error:
-            reason = str(error)
-            if "interrupted" in reason:
-                reason = f"it takes more than {self.seconds:g} s"
-            raise QueryError(f"the query does not run: {reason}") from None
-        return Rows(columns, tuple(rows[: self.most_rows]), len(rows) > self.most_rows)
+        rows = tuple(map(tuple, result.rows))
+        return Rows(tuple(result.columns), rows, result.is_cut)
 
-    def _fetched(
-        self, words: list[str]
-    ) -> tuple[tuple[str, ...], list[tuple[Value, ...]]]:
-        """The columns and rows of a query, one row more than there may be."""
-        with self._guarded(time.monotonic() + self.seconds) as connection:
-            cursor = connection.execute(sql_text(words))
-            names = tuple(column[0] for column in cursor.description or ())
-            return names, cursor.fetchmany(self.most_rows + 1)
+    @property
+    def place(self) -> str:
+        """The path of the file, or the URL."""
+        return self.reader.place
 
-    @contextmanager
-    def _guarded(self, until: float) -> Iterator[sqlite3.Connection]:
-        """A connection of its own, for one query: what one query does to it, the next one never
-        meets.
-        """
-        tables = self.schema.columns_of_tables
-
-        def authorize(
-            action: int, first: str | None, second: str | None, *_: str | None
-        ) -> int:
-            # A list of what is allowed is safer than one of what is denied.
-            if action == sqlite3.SQLITE_SELECT:
-                return sqlite3.SQLITE_OK
-            if action == sqlite3.SQLITE_READ and (first or "").lower() in tables:
-                return sqlite3.SQLITE_OK
-            if (
-                action == sqlite3.SQLITE_FUNCTION
-                and (second or "").lower() in FUNCTIONS
-            ):
-                return sqlite3.SQLITE_OK
-            return sqlite3.SQLITE_DENY
-
-        # The file is opened for reading only, whatever the query says.
-        uri = f"{Path(self.place).resolve().as_uri()}?mode=ro"
-        with closing(
-            sqlite3.connect(uri, uri=True, timeout=self.seconds, isolation_level=None)
-        ) as connection:
-            connection.execute("pragma query_only = on")
-            connection.execute("pragma trusted_schema = off")
-            for bound, most in BOUNDS.items():
-                connection.setlimit(bound, most)
-            connection.text_factory = lambda text: text.decode("utf-8", "replace")
-            # The authorizer comes after the pragmas, which it would deny.
-            connection.set_authorizer(authorize)
-            connection.set_progress_handler(lambda: time.monotonic() > until, STEPS)
-            yield connection
-
-
-_MARKS = "( ) , . * + - / = <> < > <= >= != ||"
-URL_MARKS = frozenset(_MARKS.split())
-_KEYWORDS = "case when then else end offset escape true false"
-QUERY_KEYWORDS = RESERVED.union(_KEYWORDS.split())
-# Forbidden even where a column is called so.
-FORBIDDEN = frozenset(["into", "for", "procedure", "with", "returning"])
-
-
-@dataclass(frozen=True, slots=True)
-class UrlDatabase(Database):
-    """A database that SQLAlchemy reaches, at the URL `place`."""
-
-    def _fetched(
-        self, words: list[str]
-    ) -> tuple[tuple[str, ...], list[tuple[Value, ...]]]:
-        from nqg.sql.database_url import connected
-
-        if words[-1] == ";":
-            words.pop()
-        self._check(words)
-        try:
-            with connected(self.place, self.seconds) as connection:
-                once = connection.execution_options(
-                    no_parameters=True, stream_results=True
-                )
-                result = once.exec_driver_sql(sql_text(words))
-                # One row more than is shown tells whether the result was cut.
-                fetched = result.fetchmany(self.most_rows + 1)
-                rows = [tuple(map(_as_value, row)) for row in fetched]
-                for value in chain.from_iterable(rows):
-                    if isinstance(value, (str, bytes)) and len(value) > MOST_BYTES:
-                        raise QueryError("the query does not run: a value is too long")
-                return tuple(result.keys()), rows
-        except QueryError:
-            raise
-        except NqgError as error:
-            raise QueryError(f"the query does not run: {error}") from None
-
-    def _check(self, words: list[str]) -> None:
-        """Refuse what is not known to be harmless: names of nothing in the schema, functions not on
-        the list, marks.
-        """
-        # Its size has bounds that SQLite would have set itself.
-        lower = list(map(str.lower, words))
-        depth = max(accumulate((word == "(") - (word == ")") for word in words))
-        is_deep = depth > BOUNDS[sqlite3.SQLITE_LIMIT_EXPR_DEPTH]
-        if is_deep or sum(map(len, words)) > MOST_BYTES:
-            raise QueryError("the query does not run: it is too long, or too deep")
-        selects = lower.count("select")
-        if (
-            selects > BOUNDS[sqlite3.SQLITE_LIMIT_COMPOUND_SELECT]
-            or len(words) > MOST_QUERY_WORDS
-        ):
-            raise QueryError(
-                "the query does not run: it is too long, or selects too often"
-            )
-        tables = self.schema.columns_of_tables
-        names = {*QUERY_KEYWORDS, *tables}.union(*tables.values())
-        # A name behind `as` or behind a table is an alias.
-        for before, word in pairwise(lower):
-            if before == "as" or before in tables:
-                names.add(word)
-        names -= FORBIDDEN
-        for word, after in zip(lower, [*lower[1:], ""], strict=True):
-            if is_string(word):
-                is_allowed = "\\" not in word
-            elif not NAME.fullmatch(word):
-                is_allowed = word in URL_MARKS or is_number(word)
-            elif after == "(" and word not in QUERY_KEYWORDS:
-                is_allowed = word in FUNCTIONS
-            else:
-                is_allowed = word in names
-            if not is_allowed:
-                raise QueryError(
-                    f"the query does not run: {word!r:.80} is not allowed in it"
-                )
-
-
-def _as_value(value: Any) -> Value:
-    """
-    >>> from decimal import Decimal
-    >>> _as_value(Decimal("1.50")), _as_value(True), _as_value(memoryview(b"a"))
-    (1.5, 1, b'a')
-    """
-    # Other drivers have more types than SQLite; equal values have to compare equal.
-    if isinstance(value, bool):
-        return int(value)
-    if isinstance(value, Decimal):
-        return float(value)
-    if isinstance(value, (bytearray, memoryview)):
-        return bytes(value)
-    if value is None or isinstance(value, (str, int, float, bytes)):
-        return value
-    return str(value)
+    def _request(self, words: Sequence[str]) -> QueryRequest:
+        return QueryRequest(
+            self.place,
+            sql_text(words),
+            tuple(table.name for table in self.schema.tables),
+            self.most_rows,
+            self.most_bytes,
+        )

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from nqg.answers import Answer, System, exact_match
 from nqg.data.example import Example
 from nqg.errors import FormatError
-from nqg.sql.database import Database, QueryError, Rows, Value
+from nqg.sql.database import Database, QueryError, Rows
+from nqg.sql.reader_protocol import Value
 from nqg.sql.tokens import as_sql, sql_words
 
 

@@ -75,7 +75,7 @@ class Source:
         if self.select is not None:
             return self.select.has_result(column, tables)
         columns = tables.get(self.node.name.lower())
-        return columns is None or column in columns or column in ROW_IDS
+        return columns is None or column in columns
 
 
 @dataclass(eq=False, slots=True)
@@ -158,9 +158,9 @@ class Select:
         return False
 
 
-def parse_selects(query: str) -> list[Select]:
-    """All selects of a query, from outside to inside; a query that cannot be parsed is refused with
-    the place.
+def parse_query(query: str) -> tuple[exp.Expr, list[Select]]:
+    """The tree of a query, and all its selects from outside to inside; a query that cannot be
+    parsed is refused with the place.
     """
     if not re.match(r"\s*select\b", query, flags=re.IGNORECASE):
         raise FormatError(
@@ -172,7 +172,7 @@ def parse_selects(query: str) -> list[Select]:
         scope = build_scope(statements[0])
         if len(statements) > 1 or scope is None:
             raise FormatError(f"expected one query, found {query[:80]!r}")
-        return list(_selects(scope, None, None))
+        return statements[0], list(_selects(scope, None, None))
     except ParseError as error:
         # Name the place by the words before it, because a query may be one long line.
         place = error.errors[0]
@@ -254,9 +254,10 @@ def _clause(node: exp.Expr) -> type[exp.Expr] | None:
 def read_selects(query: str) -> list[Select]:
     """All selects of a query, from outside to inside; none where it cannot be parsed."""
     try:
-        return parse_selects(query)
+        _, selects = parse_query(query)
     except FormatError:
         return []
+    return selects
 
 
 def sql_problem(query: str, schema: Schema) -> str:
@@ -271,11 +272,21 @@ def sql_problem(query: str, schema: Schema) -> str:
     ''
     """
     try:
-        selects = parse_selects(query)
+        _, selects = parse_query(query)
     except FormatError as error:
         return str(error)
+    return name_problem(selects, schema)
+
+
+def name_problem(
+    selects: Sequence[Select], schema: Schema, row_ids: frozenset[str] = ROW_IDS
+) -> str:
+    """The first problem of the names in a query, whose tables all have `row_ids`, too."""
+    tables: dict[str, frozenset[str]] = {}
+    for table, columns in schema.columns_of_tables.items():
+        tables[table] = columns | row_ids
     # The problems are found lazily, so nothing after the first is looked at.
-    return next(_problems(selects, schema.columns_of_tables), "")
+    return next(_problems(selects, tables), "")
 
 
 def _problems(selects: Sequence[Select], tables: Tables) -> Iterator[str]:

@@ -11,17 +11,18 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import asdict, dataclass
-from functools import cached_property
+from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import ClassVar
 
-from nqg.errors import FormatError
+from nqg.errors import FormatError, counted
 from nqg.files import is_url, read_json, write_text
+from nqg.progress import Progress, silent
 from nqg.settings_reader import read_dataclass
-from nqg.slots.slot import column_values
+from nqg.slots.slot import Gazetteer
 from nqg.sql.names import (
     AliasStyle,
     named_aliases,
@@ -29,7 +30,9 @@ from nqg.sql.names import (
     qualified_share,
     sql_problem,
 )
-from nqg.sql.schema import Schema
+from nqg.sql.reader import DatabaseError, DatabaseReader
+from nqg.sql.reader_protocol import Failure
+from nqg.sql.schema import Schema, Table
 from nqg.sql.target_grammar import SqlForm, sql_target_grammar
 from nqg.sql.tokens import (
     SQL_QUOTES,
@@ -45,6 +48,8 @@ from nqg.types.target_grammar import TargetGrammar
 
 # Values that questions and queries must share before a column is a slot unasked.
 FEWEST = 2
+# Seconds that reading the values of one column may take, of a table that nobody named.
+SEARCH_SECONDS = 10.0
 # Where so many columns stand behind their tables, these say enough.
 QUALIFIED = 0.9
 
@@ -116,10 +121,18 @@ class SqlPrograms:
         aliases = f"prefix = {self.aliases.prefix}, names = {dict(self.aliases.names)}"
         return f"{self.schema}; columns are {self.form.value}, {aliases}"
 
-    @cached_property
-    def target_grammar(self) -> TargetGrammar:
-        """The grammar of the queries that make sense for the schema, as `tokenize` writes them."""
-        return TargetGrammar.parse(sql_target_grammar(self.schema, form=self.form))
+    def target_grammar(self, programs: Iterable[Iterable[str]]) -> TargetGrammar:
+        """The grammar of the queries that make sense for the schema, as `tokenize` writes them, over
+        the tables that the tokens of `programs` name.
+
+        No rule can write the name of another table, and thousands of them would take long.
+        """
+        tokens = set(chain.from_iterable(programs))
+        named = [
+            table for table in self.schema.tables if tokens >= {*sql_tokens(table.name)}
+        ]
+        schema = replace(self.schema, tables=tuple(named) or self.schema.tables)
+        return TargetGrammar.parse(sql_target_grammar(schema, form=self.form))
 
     def tokenize(self, query: str) -> tuple[str, ...]:
         """The tokens of a query in the one form that the target grammar knows."""
@@ -145,10 +158,13 @@ class SqlPrograms:
         return sql_problem(query, self.schema)
 
     def column_slots(
-        self, database: Path | str, pairs: Iterable[tuple[str, str]]
-    ) -> dict[str, dict[str, str]]:
-        """The slots that pairs of a question and its query show: columns some of whose values are
-        in both; numbers.
+        self,
+        database: Path | str,
+        pairs: Iterable[tuple[str, str]],
+        progress: Progress = silent,
+    ) -> tuple[dict[str, dict[str, str]], list[str]]:
+        """The slots that pairs of a question and its query show, and what could not be read: columns
+        some of whose values are in both; numbers.
 
         A column whose values another one of them has, too, is part of that slot: what is said of
         cities of customers is said of those of shops. They are what a settings file would say:
@@ -167,14 +183,18 @@ class SqlPrograms:
                 questions.append((words, strings))
         # The columns of whose values questions and queries share some, with all their values.
         shared: dict[str, Set[str]] = {}
-        for column in self.schema.columns:
-            names = column_values(database, column, tokenize)
-            shown: set[str] = set()
-            for words, strings in questions:
-                matched = {value.casefold() for _, _, value in names.matches(words)}
-                shown |= matched & strings
-            if len(shown) >= FEWEST:
-                shared[column] = names.values.keys()
+        left_out: list[str] = []
+        if questions:
+            reader = DatabaseReader(database)
+            columns = _read_columns(reader, self.schema.tables, left_out, progress)
+            for column, read in columns:
+                names = Gazetteer.of(zip(read, read), tokenize)
+                shown: set[str] = set()
+                for words, strings in questions:
+                    matched = {value.casefold() for _, _, value in names.matches(words)}
+                    shown |= matched & strings
+                if len(shown) >= FEWEST:
+                    shared[column] = names.values.keys()
         # Of columns with the same values the largest, or the first of them, is the slot.
         largest = sorted(shared, key=lambda column: -len(shared[column]))
         place = str(database if is_url(database) else Path(database).resolve())
@@ -186,7 +206,7 @@ class SqlPrograms:
                 slots[name] = {"column": column, "database": place}
         if len(numbers) >= FEWEST:
             slots["number"] = {"kind": "number"}
-        return slots
+        return slots, left_out
 
     def write(self, path: Path) -> None:
         """Write it as JSON; `read` gives it back."""
@@ -198,3 +218,31 @@ class SqlPrograms:
         return read_dataclass(
             cls, read_json(path), "the SQL of the model", path, complete=True
         )
+
+
+def _read_columns(
+    reader: DatabaseReader,
+    tables: Sequence[Table],
+    left_out: list[str],
+    progress: Progress,
+) -> Iterator[tuple[str, list[str]]]:
+    """The columns of tables with their values; what cannot be read is added to `left_out`."""
+    for number, table in enumerate(tables):
+        progress("reading values of tables", number, len(tables))
+        for column in table.columns:
+            name = f"{table.name}.{column}"
+            try:
+                values, unreadable = reader.column_values(
+                    table.name, column, SEARCH_SECONDS
+                )
+            except DatabaseError as error:
+                left_out.append(f"values of {name}: {error}")
+                # A view that takes too much does so for each of its columns.
+                if error.kind in (Failure.TIME, Failure.MEMORY):
+                    break
+                continue
+            if unreadable:
+                left_out.append(
+                    f"{counted(unreadable, 'value')} of {name}: expected UTF-8"
+                )
+            yield name, values

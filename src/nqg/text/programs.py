@@ -23,6 +23,7 @@ import regex
 
 from nqg.text.brackets import CODE_QUOTES
 from nqg.text.escapes import escape, signs, unescape
+from nqg.text.traces import Traces
 
 ProgramScheme = Literal["code", "spaces"]
 Pair = tuple[str, str]
@@ -111,6 +112,24 @@ def kind_of(text: str, quote: str) -> tuple[str, str]:
     return (QUOTED_WORD if is_word else QUOTED + text), quote
 
 
+def gap_of_token(token: str) -> str | None:
+    """The white space that a token stands for; None if it stands for an atom.
+
+    >>> gap_of_token("␣␣"), gap_of_token("⁀"), gap_of_token("lamp")
+    ('  ', '', None)
+    """
+    if not _GAP.fullmatch(token):
+        return None
+    # The sign for no white space is followed by nothing.
+    gap = re.sub("⟨(.*?)⟩", lambda code: chr(int(code[1], 16)), token.strip("⁀"))
+    return gap.translate(_INVISIBLE)
+
+
+def token_text(token: str) -> str:
+    """The atom that a token stands for."""
+    return unescape(token, _SIGNS)
+
+
 @dataclass(frozen=True, slots=True)
 class ProgramTokenizer:
     """How programs are split into tokens and written again.
@@ -129,14 +148,20 @@ class ProgramTokenizer:
     scheme: ProgramScheme = "spaces"
     gaps: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     keywords_repeat: bool = True  # a call may have a keyword twice
+    traces: Traces | None = None
 
     def tokenize(self, program: str, quote: str = "") -> tuple[str, ...]:
         """All of a program, or with `quote` of a text between such quotes; `render` inverts it."""
         return tuple(self._tokens(program, quote))
 
     def normalized(self, program: str) -> tuple[str, ...]:
-        """The tokens without those for spaces outside of quotes; line breaks and tabs are kept."""
-        return tuple(self._tokens(program, keeps_spaces=False))
+        """The tokens, with traces, without those for spaces outside of quotes; line breaks and tabs
+        are kept.
+        """
+        tokens = tuple(self._tokens(program, keeps_spaces=False))
+        if self.traces:
+            return self.traces.encode(tokens)
+        return tokens
 
     def _tokens(
         self, program: str, quote: str = "", keeps_spaces: bool = True
@@ -161,18 +186,17 @@ class ProgramTokenizer:
 
     def render(self, tokens: Iterable[str]) -> str:
         """The program of tokens, as training data would write it."""
+        if self.traces:
+            tokens = self.traces.decode(tuple(tokens))
         if self.scheme == "spaces":
             return " ".join(tokens)
         program, left, quote, gap = "", BEGIN, "", None
         for token in tokens:
-            if _GAP.fullmatch(token):
-                # The sign for no white space is followed by nothing.
-                gap = re.sub(
-                    "⟨(.*?)⟩", lambda code: chr(int(code[1], 16)), token.strip("⁀")
-                )
-                gap = gap.translate(_INVISIBLE)
+            gap_token = gap_of_token(token)
+            if gap_token is not None:
+                gap = gap_token
                 continue
-            text = unescape(token, _SIGNS)
+            text = token_text(token)
             kind, quote = kind_of(text, quote)
             atom = Atom(text, kind)
             if gap is None:
@@ -188,7 +212,11 @@ class ProgramTokenizer:
         keyword = None
         if not self.keywords_repeat:
             keyword = repeated_keyword(program)
-        return f"'{keyword}' is there twice" if keyword else ""
+        if keyword:
+            return f"'{keyword}' is there twice"
+        if self.traces:
+            return self.traces.problem(list(self._tokens(program, keeps_spaces=False)))
+        return ""
 
     def gap(self, left: Atom, right: Atom) -> str:
         """The white space that is expected between two atoms."""

@@ -29,9 +29,10 @@ from nqg.model.forests import Forests, build_forests
 from nqg.model.scorer import Scorer
 from nqg.model.settings import EMBEDDED, ModelSettings, TrainingSettings
 from nqg.model.subwords import tokenize
+from nqg.model.tensors import best_device
 from nqg.run_config import DataFingerprint, RunConfig, sha256
 from nqg.slots.instantiate import SHAPES, encoder_tokens
-from nqg.training.processes import Processes, best_device
+from nqg.training.processes import Processes
 from nqg.training.records import DevScores, TrainingStep
 from nqg.training.resume import PARSER_SAVE_EVERY, resumed_steps
 from nqg.training.trainer import LearningRate, Trainer, autocast
@@ -93,6 +94,7 @@ class ParserTraining:
         )
         scorer = Scorer(encoder, len(grammar), model.dimension)
         scorer.to(processes.device or device or best_device())
+        self.scorer = scorer
         self.model = SavedModel(grammar, scorer, tokenizer, model, target_grammar)
         self.settings = training
         self.data = TrainingData.of(grammar, examples, forests, tokenizer, frequent)
@@ -107,7 +109,8 @@ class ParserTraining:
         batch = max(training.batch(len(self.data)), 1)
         evaluate = None
         if dev:
-            evaluate = DevSet.of(self.model, dev, make_system(self.model)).scores
+            system = make_system(self.model)
+            evaluate = DevSet.of(self.model, scorer, dev, system).scores
         self.trainer = Trainer(
             ForestObjective(scorer, self.data, training, processes),
             torch.optim.AdamW(
@@ -226,14 +229,18 @@ class DevSet:
     `data` are those with a loss, which the grammar derives and the encoder can read.
     """
 
-    model: SavedModel
+    scorer: Scorer
     examples: Sequence[Example]
     system: System
     data: TrainingData | None
 
     @classmethod
     def of(
-        cls, model: SavedModel, examples: Sequence[Example], system: System
+        cls,
+        model: SavedModel,
+        scorer: Scorer,
+        examples: Sequence[Example],
+        system: System,
     ) -> DevSet:
         grammar, tokenizer = model.grammar, model.tokenizer
         views = encoder_tokens(grammar, [example.source_tokens for example in examples])
@@ -244,7 +251,7 @@ class DevSet:
         forests, data = build_forests(grammar, short), None
         if len(forests.underivable()) < len(short):
             data = TrainingData.of(grammar, short, forests, tokenizer)
-        return cls(model, examples, system, data)
+        return cls(scorer, examples, system, data)
 
     @torch.no_grad()
     def scores(self) -> DevScores:
@@ -257,10 +264,11 @@ class DevSet:
         if self.data is None:
             return DevScores(share)
         # The loss is a mean over examples, so a smaller last batch counts by its size.
-        scorer, total = self.model.scorer, 0.0
-        scorer.eval()
+        total = 0.0
+        self.scorer.eval()
         for start in range(0, len(self.data), DEV_BATCH):
             batch = range(start, min(start + DEV_BATCH, len(self.data)))
-            loss = batch_loss(scorer, self.data.collate(batch, self.model.device))
+            collated = self.data.collate(batch, self.scorer.device)
+            loss = batch_loss(self.scorer, collated)
             total += len(batch) * float(loss)
         return DevScores(share, total / len(self.data))

@@ -21,11 +21,6 @@ from torch import Tensor, nn
 TIMEOUT = timedelta(days=1)
 
 
-def best_device() -> str:
-    """The GPU where there is one."""
-    return "cuda" if torch.cuda.is_available() else "cpu"
-
-
 def is_main_process() -> bool:
     """Whether this is the process that prints and writes, of those that a launcher started."""
     return int(os.environ.get("RANK") or 0) == 0

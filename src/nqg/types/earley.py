@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqg.errors import FormatError
-from nqg.grammar.arrays import Int32Array, Int64Array, inlined, kernel
+from nqg.grammar.arrays import Int32Array, Int64Array
+from nqg.grammar.compilation import inlined, kernel
 from nqg.grammar.encoding import NOWHERE, TRIE_ROOT, TrieArrays, successor, trie_of
 from nqg.grammar.ragged import Ragged
 from nqg.types.target_grammar import TargetGrammar, TargetSymbol, Wildcard
@@ -75,7 +76,7 @@ class Chart(NamedTuple):
 
 @inlined
 def item_of(trie_node: int, origin: int) -> int:
-    return (trie_node << 32) | origin
+    return (int(trie_node) << 32) | int(origin)
 
 
 @inlined
@@ -124,8 +125,13 @@ def read(tables: Tables, chart: Chart, tokens: Int32Array) -> Chart:
         items = moved
         position += 1
         _close(tables, position, items, waiting, following, heads, tops)
-    chains = Waiting(np.array(waiting), np.array(following), heads, tops)
-    return Chart(position, np.array(items), chains)
+    chains = Waiting(
+        np.array(waiting, dtype=np.int64),
+        np.array(following, dtype=np.int64),
+        heads,
+        tops,
+    )
+    return Chart(position, np.array(items, dtype=np.int64), chains)
 
 
 @kernel

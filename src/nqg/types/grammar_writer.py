@@ -10,7 +10,16 @@ from itertools import chain, pairwise, product, repeat
 from typing import TypeVar
 
 from nqg.text.brackets import BRACKETS, is_balanced
-from nqg.types.positions import ROOT, Corpus, Head, Position, Type, Types
+from nqg.types.positions import (
+    ROOT,
+    CallShape,
+    Corpus,
+    Filler,
+    Head,
+    Position,
+    Type,
+    Types,
+)
 from nqg.types.program_trees import ANY, BARE, Form, Word
 from nqg.types.target_grammar import (
     Category,
@@ -45,6 +54,51 @@ class InferredType:
     examples: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class KeywordArgument:
+    """A keyword of a function, the type of its values, and how calls have it.
+
+    It is required if every call has it. A keyword that no call has crossed from other functions.
+    """
+
+    name: str
+    type: Category
+    calls: int
+    is_required: bool
+    is_repeated: bool
+
+    def __str__(self) -> str:
+        repeated = " …" if self.is_repeated else ""
+        text = f"{self.name} {self.type}{repeated}"
+        return text if self.is_required else f"[ {text} ]"
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionSignature:
+    """What a function takes: the types of its arguments by place, and keywords in their usual order.
+
+    `fewest` of the places are filled in every call. The last one stands for any number of
+    arguments if the function is variadic.
+    """
+
+    function: str
+    calls: int
+    places: tuple[Category, ...]
+    fewest: int
+    is_variadic: bool
+    keywords: tuple[KeywordArgument, ...]
+
+    def __str__(self) -> str:
+        arguments = []
+        for number, category in enumerate(self.places):
+            arguments.append(
+                str(category) if number < self.fewest else f"[ {category} ]"
+            )
+        if self.is_variadic:
+            arguments.append("…")
+        return " ".join([self.function, "(", *arguments, *map(str, self.keywords), ")"])
+
+
 @dataclass(slots=True)
 class TypeContents:
     """What a type holds: counts of its heads and positions, and the words of its forms.
@@ -72,6 +126,7 @@ class GrammarWriter:
         self._contents = defaultdict[Type, TypeContents](TypeContents)
         self._token_counts = Counter[str]()
         merged = _merged_types(types)
+        self._types, self._merged = types, merged
         for (position, head), count in corpus.fillers.items():
             contents = self._contents[merged[types.of[position]]]
             contents.heads[head] += count
@@ -88,7 +143,7 @@ class GrammarWriter:
             self._uses.update(map(frozenset, contents.forms.values()))
         self._text: Category | None = None
         self._word_classes: dict[frozenset[Word], Category] = {}
-        self._lists: dict[tuple[Type, str], Category] = {}
+        self._lists: dict[tuple[tuple[Type, ...], str], Category] = {}
         # The right sides of each category, in the order of the grammar.
         self._productions: dict[Category, dict[RightSide, None]] = {}
         self._start = self._separate_root_type(merged[types.of[ROOT]], types.whole)
@@ -118,6 +173,63 @@ class GrammarWriter:
                 InferredType(category, tuple(positions), occurrences, tuple(examples))
             )
         return tuple(inferred)
+
+    def signatures(self) -> tuple[FunctionSignature, ...]:
+        """What each function takes, in the order of first appearance."""
+        shapes = defaultdict[Word, list[CallShape]](list)
+        for shape in self._corpus.calls:
+            shapes[shape.head.word].append(shape)
+        return tuple(map(self._signature, shapes.values()))
+
+    def _signature(self, shapes: Sequence[CallShape]) -> FunctionSignature:
+        """The signature of the function that is called in these ways."""
+        # The types of the arguments that have places come from the call with most of them.
+        longest = max(shapes, key=_filled_places)
+        positions = self._corpus.argument_positions(Filler(ROOT, longest.head))
+        places = [
+            self._category_of(self._types.of[position])
+            for position in positions[: _filled_places(longest)]
+        ]
+        return FunctionSignature(
+            function=" ".join(longest.head.word),
+            calls=sum(self._corpus.calls[shape] for shape in shapes),
+            places=tuple(places),
+            fewest=min(map(_filled_places, shapes)),
+            is_variadic=longest.head.form.arity == ANY,
+            keywords=tuple(self._keywords(shapes)),
+        )
+
+    def _keywords(self, shapes: Sequence[CallShape]) -> Iterator[KeywordArgument]:
+        """The keywords of a function in their usual order, then those that crossed."""
+        # How many calls have each keyword, the sum of its places, and whether one has it twice.
+        calls = 0
+        counts, places = Counter[Head](), Counter[Head]()
+        repeated = set[Head]()
+        value_types: dict[Head, Type] = {}
+        for shape in shapes:
+            count = self._corpus.calls[shape]
+            calls += count
+            for place, keyword in enumerate(dict.fromkeys(shape.keywords)):
+                counts[keyword] += count
+                places[keyword] += place * count
+                if shape.keywords.count(keyword) > 1:
+                    repeated.add(keyword)
+            if shape.keywords:
+                type_ = self._types.of[self._corpus.keyword_position(shape.head)]
+                for keyword, arguments in self._types.heads[type_].items():
+                    value_types[keyword] = arguments[0]
+        seen = sorted(counts, key=lambda keyword: places[keyword] / counts[keyword])
+        for keyword in dict.fromkeys([*seen, *value_types]):
+            yield KeywordArgument(
+                name=" ".join((*keyword.word, *keyword.form.opening)),
+                type=self._category_of(value_types[keyword]),
+                calls=counts[keyword],
+                is_required=counts[keyword] == calls,
+                is_repeated=keyword in repeated,
+            )
+
+    def _category_of(self, type_: Type) -> Category:
+        return self._categories[self._merged[type_]]
 
     def _separate_root_type(self, root: Type, seen: set[Form]) -> Type:
         """The type of whole programs.
@@ -150,9 +262,10 @@ class GrammarWriter:
                         )
                 self._write(type_, form, arguments, words)
         # Statements mention categories, and only now all of these have names.
-        for (item, separator), category in self._lists.items():
-            statements = self._joined_statements(item, separator, category)
-            self._productions[category] |= dict.fromkeys(statements)
+        for (items, separator), category in self._lists.items():
+            for item in items:
+                statements = self._joined_statements(item, separator, category)
+                self._productions[category] |= dict.fromkeys(statements)
 
     def _name(self, type_: Type) -> str:
         """The name of the commonest position, if possible of one that is an argument of a word."""
@@ -177,38 +290,50 @@ class GrammarWriter:
         """Write the productions of one form of a type."""
         category = self._categories[type_]
         separator = [form.separator] if form.separator else []
-        inside: list[TargetSymbol] = []
+        insides: list[list[TargetSymbol]]
         if form.arity != ANY:
-            for argument in arguments:
-                if inside:
-                    inside += separator
-                inside.append(self._categories[argument])
+            insides = self._in_places(form, arguments)
         elif words != [()] or form.prefix:
-            inside = [self._list(arguments[0], form.separator)]
+            insides = [[self._list(arguments, form.separator)]]
         else:
             item = category
             if arguments[0] != type_:
-                item = self._list(arguments[0], form.separator)
-            inside = [item, *separator, item]
-        insides = [inside]
-        if form.has_keywords:
-            # A rule may hold arguments and some of the keywords, and others come behind it.
-            keywords = self._list(arguments[-1], form.separator)
-            begin = [*inside[:-1], keywords]
-            insides = [begin, [*begin, *separator, keywords]]
+                item = self._list(arguments, form.separator)
+            insides = [[item, *separator, item]]
         for spelling, inside in product(self._spellings(type_, form, words), insides):
             self._productions[category][tuple(form.spelled(spelling, inside))] = None
 
-    def _list(self, item: Type, separator: str) -> Category:
-        """The category of one or more items with separators between them."""
-        if (item, separator) not in self._lists:
-            item_category = self._categories[item]
-            category = self._category(f"{item_category.name}_list")
-            self._lists[item, separator] = category
+    def _in_places(
+        self, form: Form, arguments: Sequence[Type]
+    ) -> list[list[TargetSymbol]]:
+        """What stands inside a form whose arguments have places, with keywords behind them."""
+        separator = [form.separator] if form.separator else []
+        inside: list[TargetSymbol] = []
+        for argument in arguments[: form.places]:
+            if inside:
+                inside += separator
+            inside.append(self._categories[argument])
+        if not form.has_keywords:
+            return [inside]
+        keywords = self._list(arguments[-1:], form.separator)
+        if not inside:
+            return [[keywords]]
+        # A rule may hold arguments and some of the keywords, and others come behind it.
+        begin = [*inside, *separator, keywords]
+        return [begin, [*begin, *separator, keywords]]
+
+    def _list(self, items: Sequence[Type], separator: str) -> Category:
+        """The category of one or more items, of any of these types, with separators between."""
+        key = tuple(items), separator
+        if key not in self._lists:
+            categories = [self._categories[item] for item in items]
+            category = self._category(f"{categories[0].name}_list")
+            self._lists[key] = category
             between = [separator] if separator else []
-            rights: list[RightSide] = [(item_category,), (category, *between, category)]
+            rights: list[RightSide] = list(zip(categories))
+            rights.append((category, *between, category))
             self._productions[category] = dict.fromkeys(rights)
-        return self._lists[item, separator]
+        return self._lists[key]
 
     def _joined_statements(
         self, item: Type, separator: str, category: Category
@@ -297,6 +422,10 @@ class GrammarWriter:
                     lost += count
                     break
         return lost > MAX_SHARE_OF_LOST_TOKENS * sum(values.values())
+
+
+def _filled_places(shape: CallShape) -> int:
+    return shape.head.form.places
 
 
 def _expects_others(counts: Sequence[int]) -> bool:

@@ -10,22 +10,25 @@ A type in which new words turn up again and again is open: it also holds tokens 
 does not name. Programs that are not trees, such as SCAN's, get a grammar of their tokens in any
 order.
 
-The thresholds interact. `benchmarks/type_inference.py` prints what all of them together give on
-GeoQuery, COGS and SCAN (docs/types.md, "How good they are"); no script varies one of them alone.
-"In view" means that test figures of GeoQuery and COGS were seen when the rule was written.
+The keywords of a function have a rule of their own. A keyword belongs to the functions that were
+seen with it, and crosses to other functions of the same type only if more than half of them have
+it: the roles of COGS cross to a verb that is seen once, the `room` of some functions of a home does
+not cross to `set_alarm`.
 
-    constant                  what it decides                                   chosen on
-    MAX_LOSS                  the finest types that are good enough             not measured
-    MAX_FOLDS                 how many folds are tried at most                  not measured (cost)
-    ENOUGH_HELD_OUT           how many held-out programs end the folds          not measured (cost)
-    HELD_OUT_SHARE            how many programs a fold holds out                not measured
-    MIN_FILLERS_HELD_OUT      how rare a filler must be to be held out          not measured
-    HALF_OVERLAP              when two positions are one type, at the finest    in view
-    MIN_WORDS                 when a position has too few words for a type      in view
-    MIN_TRANSFER_SHARE        when a form takes over the words of another       in view
-    MAX_UNREADABLE_SHARE      when programs are not trees                       not measured
-    GOOD_TURING_THRESHOLD     when a type is open (grammar_writer)              not measured
-    MAX_SHARE_OF_LOST_TOKENS  when an open type is free text (grammar_writer)   not measured
+`python benchmarks/type_inference.py DATA --vary NAME` varies a constant and prints what random thirds of
+training programs of fifteen datasets say: how many held-out programs types accept, and how many
+random edits they reject. docs/types.md has the curves.
+
+    constant                  what it decides
+    MAX_LOSS                  the finest types that are good enough
+    MAX_FOLDS                 how many folds are tried at most (cost)
+    ENOUGH_HELD_OUT           how many held-out programs end the folds (cost)
+    HELD_OUT_SHARE            how many programs a fold holds out, and which fillers are rare
+    HALF                      when positions are one type, when a form takes over the words of
+                              another, when programs are not trees
+    CROSSING_SHARE            when a keyword crosses to functions that were not seen with it
+    GOOD_TURING_THRESHOLD     when a type is open (grammar_writer)
+    MAX_SHARE_OF_LOST_TOKENS  when an open type is free text (grammar_writer)
 """
 
 from __future__ import annotations
@@ -40,12 +43,18 @@ from typing import NamedTuple
 
 from nqg.errors import FormatError
 from nqg.grammar.grammar import SLOT
-from nqg.types.grammar_writer import GrammarWriter, InferredType, flat_types
+from nqg.types.grammar_writer import (
+    FunctionSignature,
+    GrammarWriter,
+    InferredType,
+    flat_types,
+)
 from nqg.types.positions import (
     ROOT,
     Argument,
     Corpus,
     Filler,
+    FormSignature,
     Head,
     Position,
     Type,
@@ -54,19 +63,15 @@ from nqg.types.positions import (
 from nqg.types.program_trees import Form, Word
 from nqg.types.target_grammar import TargetGrammar
 
-# The share of held-out programs that finer types may lose against coarser ones.
+# The share of the held-out programs accepted by coarser types that finer ones may lose.
 MAX_LOSS = 0.05
 MAX_FOLDS = 10
 ENOUGH_HELD_OUT = 2000
 HELD_OUT_SHARE = 1 / 3
-# A filler is rare if the programs of so many fillers like it fit into the held-out share.
-MIN_FILLERS_HELD_OUT = 3
-# The share of the heads of the position that has fewer of them.
-HALF_OVERLAP = 1 / 2
-MIN_WORDS = 2
-# A form that has this share of the words of another form takes the other words, too.
-MIN_TRANSFER_SHARE = 1 / 2
-MAX_UNREADABLE_SHARE = 1 / 2
+# The share of its like from which on something holds for all of them.
+HALF = 1 / 2
+# A keyword that more than this share of the functions of a type have belongs to all of them.
+CROSSING_SHARE = 1 / 2
 
 # Parentheses around one term, whose type they do not change.
 PARENTHESES = Head(Form(("(",), (), 1, ",", (")",)))
@@ -77,7 +82,6 @@ class Coarseness(Enum):
 
     HALF = "if they share half of the heads of the one that has fewer"
     ONE_HEAD = "if they share a head"
-    KEYWORDS = "also if both hold keywords: whatever takes one takes all, and each has values of its own type"
     ALL = "always"
 
 
@@ -85,13 +89,15 @@ class Coarseness(Enum):
 class InferredTypes:
     """A target grammar, its types, and the share of held-out programs that each level accepts.
 
-    There is no coarseness where programs are not trees.
+    `signatures` say what functions take. There are none, and there is no coarseness, where programs
+    are not trees.
     """
 
     grammar: TargetGrammar
     types: tuple[InferredType, ...]
     coarseness: Coarseness | None = None
     accepted: Mapping[Coarseness, float] = field(default_factory=dict)
+    signatures: tuple[FunctionSignature, ...] = ()
 
 
 def infer_target_grammar(
@@ -121,19 +127,25 @@ def infer_types(
         )
     corpus = Corpus(counts)
     # Where too many programs are not trees, types come from the tokens alone.
-    if corpus.unreadable > MAX_UNREADABLE_SHARE * counts.total():
+    if corpus.unreadable > HALF * counts.total():
         return InferredTypes(*flat_types(counts))
     # Take the finest level that accepts nearly as much as the best one.
     accepted = {}
     if coarseness is None:
         accepted = held_out_acceptance(corpus)
-        enough = max(accepted.values()) - MAX_LOSS
+        enough = (1 - MAX_LOSS) * max(accepted.values())
         coarseness = next(level for level in Coarseness if accepted[level] >= enough)
     levels = coarsening_levels(corpus, corpus.fillers)
     writer = GrammarWriter(
         corpus, next(types for level, types in levels if level is coarseness)
     )
-    return InferredTypes(writer.grammar, writer.inferred_types(), coarseness, accepted)
+    return InferredTypes(
+        writer.grammar,
+        writer.inferred_types(),
+        coarseness,
+        accepted,
+        writer.signatures(),
+    )
 
 
 def _checked(program: Sequence[str]) -> tuple[str, ...]:
@@ -166,9 +178,10 @@ def compound_folds(corpus: Corpus, rng: random.Random) -> Iterator[Fold]:
     for program in corpus.programs:
         for filler in program:
             holders[filler].append(program)
-    # A common filler would hold out too much alone, so only rare ones are drawn.
+    # A common filler would hold out too much alone, so only rare ones are drawn: several of
+    # them fit into a fold.
     size = HELD_OUT_SHARE * len(corpus.programs)
-    largest = size / MIN_FILLERS_HELD_OUT
+    largest = HELD_OUT_SHARE * size
     rare = [filler for filler in corpus.fillers if len(holders[filler]) <= largest]
     for _ in range(MAX_FOLDS):
         held_out: set[frozenset[Filler]] = set()
@@ -215,6 +228,9 @@ def coarsening_levels(
     """Types for `fillers`, from the finest on; what one level accepts, the next accepts as well."""
     heads = defaultdict[Position, set[Head]](set)
     for position, head in fillers:
+        # The keywords of functions have a rule of their own.
+        if position in corpus.functions:
+            continue
         at_position = heads[position]
         # Lists are everywhere and say nothing about types.
         if head.word:
@@ -226,29 +242,77 @@ def coarsening_levels(
         argument = corpus.arguments[position]
         if argument.head == PARENTHESES:
             partition.join(argument.host, position)
+    known = dict.fromkeys(fillers)
     transferred: dict[Filler, tuple[Type, ...]] = {}
     for coarseness in Coarseness:
         # Join positions that share enough heads.
         for share, first, second in overlaps:
-            if coarseness is not Coarseness.HALF or share >= HALF_OVERLAP:
+            if coarseness is not Coarseness.HALF or share >= HALF:
                 partition.join(first, second)
-        # Join positions that are one type at this level, whatever they share. The root stays apart.
-        if coarseness in (Coarseness.KEYWORDS, Coarseness.ALL):
+        # Join all positions at the last level. The root stays apart.
+        if coarseness is Coarseness.ALL:
             joined = ROOT
             for position in heads.keys() - {ROOT}:
-                if coarseness is Coarseness.ALL or _holds_keyword(heads[position]):
-                    joined = joined or position
-                    partition.join(joined, position)
+                joined = joined or position
+                partition.join(joined, position)
         _merge_singletons(corpus, partition, heads, words)
         _join_list_items(corpus, partition, heads)
+        # Give functions their keywords: the finest types tell which functions are alike.
+        if coarseness is Coarseness.HALF:
+            known |= dict.fromkeys(crossing_keywords(corpus, partition, fillers))
+            _join_equal_functions(corpus, partition, known)
         # Transfer words between forms until no form takes another word.
-        types = _types(corpus, partition, fillers, transferred)
-        more = _transferred_heads(types)
+        types = _types(corpus, partition, known, transferred)
+        more = _transferred_heads(corpus, types)
         while more:
             transferred |= more
-            types = _types(corpus, partition, fillers, transferred)
-            more = _transferred_heads(types)
+            types = _types(corpus, partition, known, transferred)
+            more = _transferred_heads(corpus, types)
         yield coarseness, types
+
+
+def crossing_keywords(
+    corpus: Corpus, partition: Partition, fillers: Iterable[Filler]
+) -> Iterator[Filler]:
+    """Keywords that functions take though they were not seen with them.
+
+    A keyword belongs to the functions that were seen with it. If these are more than half of the
+    functions at positions of one type, it belongs to all of them.
+    """
+    keywords = defaultdict[Position, dict[Head, None]](dict)
+    functions_of = defaultdict[Type, dict[Position, None]](dict)
+    for position, head in fillers:
+        if position in corpus.functions:
+            keywords[position][head] = None
+        if head.form.has_keywords:
+            function = corpus.keyword_position(head)
+            functions_of[partition.find(position)][function] = None
+    for functions in functions_of.values():
+        shared = shared_keywords([keywords[function] for function in functions])
+        for function in functions:
+            for keyword in shared:
+                if keyword not in keywords[function]:
+                    yield Filler(function, keyword)
+
+
+def shared_keywords(functions: Collection[Iterable[Head]]) -> list[Head]:
+    """The keywords that more than half of some functions have."""
+    counts = Counter(chain.from_iterable(functions))
+    most = CROSSING_SHARE * len(functions)
+    return [keyword for keyword, count in counts.items() if count > most]
+
+
+def _join_equal_functions(
+    corpus: Corpus, partition: Partition, fillers: Iterable[Filler]
+) -> None:
+    """Join the keywords of functions that take the same ones."""
+    keywords = defaultdict[Position, set[Head]](set)
+    for position, head in fillers:
+        if position in corpus.functions:
+            keywords[position].add(head)
+    firsts: dict[frozenset[Head], Position] = {}
+    for position, taken in keywords.items():
+        partition.join(firsts.setdefault(frozenset(taken), position), position)
 
 
 class Partition:
@@ -350,13 +414,15 @@ def _merge_singletons(
     alike = defaultdict[tuple[Form, int], list[Position]](list)
     for position in sizes:
         (form, word), number, _ = corpus.arguments[position]
-        if word and not form.is_keyword and not _holds_keyword(heads[position]):
+        if position in corpus.functions or _holds_keyword(heads[position]):
+            continue
+        if word and not form.is_keyword:
             alike[form, number].append(position)
     for positions in alike.values():
         richest = max(positions, key=lambda position: sizes[position])
         for position in positions:
             has_slot = any(word[0].startswith(SLOT) for word in words[position])
-            if sizes[position] < MIN_WORDS and not has_slot:
+            if sizes[position] <= 1 and not has_slot:
                 partition.join(richest, position)
 
 
@@ -384,25 +450,56 @@ def _join_list_items(
                 is_stable = False
 
 
-def _transferred_heads(types: Types) -> dict[Filler, tuple[Type, ...]]:
+def _transferred_heads(corpus: Corpus, types: Types) -> dict[Filler, tuple[Type, ...]]:
     """Words that go from one form into another, in which at least half of their like are seen.
 
     So a noun that is only seen bare may be modified like the others, and a relation that is only
     named may be applied.
     """
-    words_of = {}
+    words_of = defaultdict[FormSignature, set[Word]](set)
+    # The types of the keywords of each function in a form.
+    keyword_types = defaultdict[FormSignature, list[Type]](list)
     for signature, words in types.words().items():
-        if words != [()]:
-            words_of[signature] = set(words)
+        if words == [()]:
+            continue
+        # Functions are in one form here even if their keywords differ.
+        if signature.form.has_keywords:
+            *others, keyword_type = signature.arguments
+            signature = signature._replace(arguments=tuple(others))
+            keyword_types[signature] += [keyword_type] * len(words)
+        words_of[signature].update(words)
     # Where two forms of a type could take a word, the one with more words comes first.
     pairs = list(combinations(sorted(words_of, key=lambda key: -len(words_of[key])), 2))
+    # Keywords cross from function to function by another rule.
+    closed = {types.of[place] for place in corpus.functions if place in types.of}
     transferred: dict[Filler, tuple[Type, ...]] = {}
     for taker, giver in chain(pairs, ((second, first) for first, second in pairs)):
         shared = words_of[taker] & words_of[giver]
-        if len(shared) < MIN_TRANSFER_SHARE * len(words_of[giver]):
+        if len(shared) < HALF * len(words_of[giver]):
+            continue
+        if taker.type in closed:
             continue
         for word in sorted(words_of[giver] - shared):
             head = Head(taker.form, word)
-            if head not in types.heads[taker.type]:
-                transferred.setdefault(Filler(taker.type, head), taker.arguments)
+            if head in types.heads[taker.type]:
+                continue
+            arguments = taker.arguments
+            if taker.form.has_keywords:
+                keywords = types.of.get(corpus.keyword_position(head))
+                # A word that is called without keywords does not take those of others.
+                if keywords is None and not giver.form.opening:
+                    keywords = _type_of_shared_keywords(types, keyword_types[taker])
+                if keywords is None:
+                    continue
+                arguments += (keywords,)
+            transferred.setdefault(Filler(taker.type, head), arguments)
     return transferred
+
+
+def _type_of_shared_keywords(types: Types, functions: Sequence[Type]) -> Type | None:
+    """The type that holds just the keywords that most functions have, if there is one."""
+    shared = set(shared_keywords([types.heads[keywords] for keywords in functions]))
+    for keywords in functions:
+        if types.heads[keywords].keys() == shared:
+            return keywords
+    return None

@@ -3,17 +3,16 @@
 A position is the whole program (`ROOT`), an argument of a word, or an item of a list or operator
 that stands at another position. Equal places in different programs are one position:
 the first argument of `on` is position 1 in `on ( hall , lamp )` and in `on ( attic , fan )`.
+All keywords of a word have one position, whatever other arguments stand beside them.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from itertools import repeat
 from typing import NamedTuple
 
 from nqg.types.program_trees import (
-    ANY,
     BARE,
     Form,
     ProgramReader,
@@ -39,6 +38,11 @@ class Head(NamedTuple):
         """Whether the head is a word alone, bare or quoted."""
         return bool(self.word) and not self.form.arity and not self.form.opening
 
+    @property
+    def is_call(self) -> bool:
+        """Whether the head is a function, with or without arguments."""
+        return bool(self.word) and not self.is_value and not self.form.is_keyword
+
 
 class Filler(NamedTuple):
     """A head that stands at a position."""
@@ -55,6 +59,13 @@ class Argument(NamedTuple):
     host: Position = ROOT
 
 
+class CallShape(NamedTuple):
+    """A function over its arguments: how it is called, and with which keywords in which order."""
+
+    head: Head
+    keywords: tuple[Head, ...]
+
+
 class Corpus:
     """Programs as sets of fillers; a program that cannot be read is a single filler of the root."""
 
@@ -62,24 +73,38 @@ class Corpus:
         # What each position is, and the other direction.
         self.arguments = [Argument(Head(BARE), 0)]
         self._positions = {self.arguments[ROOT]: ROOT}
+        # The function whose keywords stand at a position.
+        self.functions: dict[Position, Word] = {}
         # How often each filler and each set of fillers occurs, in order of first appearance.
         self.fillers = Counter[Filler]()
         self.programs = Counter[frozenset[Filler]]()
+        # How often functions are called in each way.
+        self.calls = Counter[CallShape]()
         self.unreadable = 0
         terms = {tokens: read_term(tokens) for tokens in programs}
-        self._reader = ProgramReader.of(filter(None, terms.values()))
+        readable = {tokens: term for tokens, term in terms.items() if term}
+        self._reader = ProgramReader.of(
+            list(readable.values()), [programs[tokens] for tokens in readable]
+        )
         for tokens, term in terms.items():
             count = programs[tokens]
-            fillers = self._fillers(term) if term else []
+            calls: list[CallShape] = []
+            fillers = self._fillers(term, calls) if term else []
             if not fillers:
                 fillers = [Filler(ROOT, Head(Form(prefix=tokens)))]
                 self.unreadable += count
+                calls = []
             for filler in fillers:
                 self.fillers[filler] += count
+            for call in calls:
+                self.calls[call] += count
             self.programs[frozenset(fillers)] += count
 
-    def _fillers(self, term: Term) -> list[Filler]:
-        """The fillers of a program, parents first; none where a phrase in it cannot be read."""
+    def _fillers(self, term: Term, calls: list[CallShape]) -> list[Filler]:
+        """The fillers of a program, parents first; none where a phrase in it cannot be read.
+
+        The calls in it are added to `calls`.
+        """
         fillers: list[Filler] = []
         waiting = [(ROOT, term, False)]
         while waiting:
@@ -91,25 +116,51 @@ class Corpus:
             filler = Filler(position, Head(form, word))
             fillers.append(filler)
             is_inside = is_inside or bool(word or form.prefix)
-            # Where there may be any number of arguments, the last position is that of all others.
+            following = []
             positions = self.argument_positions(filler)
-            positions += positions[-1:] * (len(arguments) - len(positions))
-            following = zip(positions, arguments, repeat(is_inside))
-            waiting.extend(reversed(list(following)))
+            places = 0
+            keywords = []
+            for argument in arguments:
+                if form.has_keywords and argument.form.is_keyword:
+                    following.append((positions[-1], argument, is_inside))
+                    keywords.append(Head(argument.form, argument.word))
+                    continue
+                # Where there may be any number of arguments, all have one position.
+                place = min(places, form.places - 1)
+                following.append((positions[place], argument, is_inside))
+                places += 1
+            waiting.extend(reversed(following))
+            if filler.head.is_call:
+                calls.append(CallShape(filler.head, tuple(keywords)))
         return fillers
 
     def argument_positions(self, filler: Filler) -> tuple[Position, ...]:
-        """The positions of a filler's arguments; one for all where there may be any number."""
+        """The positions of a filler's arguments; one for all where there may be any number.
+
+        The last one is that of keywords, if there are some.
+        """
         head = filler.head
         host = ROOT if head.word else filler.position
-        positions = []
-        for number in range(1 if head.form.arity == ANY else head.form.arity):
-            argument = Argument(head, number, host)
-            position = self._positions.setdefault(argument, len(self.arguments))
-            if position == len(self.arguments):
-                self.arguments.append(argument)
-            positions.append(position)
+        positions = [
+            self._position(Argument(head, number, host))
+            for number in range(head.form.places)
+        ]
+        if head.form.has_keywords:
+            positions.append(self.keyword_position(head))
         return tuple(positions)
+
+    def keyword_position(self, head: Head) -> Position:
+        """The position of a function's keywords, the same for all forms of calls."""
+        only = head._replace(form=head.form.only_keywords)
+        position = self._position(Argument(only, 0))
+        self.functions[position] = head.word
+        return position
+
+    def _position(self, argument: Argument) -> Position:
+        position = self._positions.setdefault(argument, len(self.arguments))
+        if position == len(self.arguments):
+            self.arguments.append(argument)
+        return position
 
 
 class FormSignature(NamedTuple):

@@ -16,12 +16,13 @@ tree.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
+from nqg.grammar.grammar import SLOT
 from nqg.text.brackets import BRACKETS
 
 Symbol = TypeVar("Symbol")
@@ -58,7 +59,9 @@ STATEMENT_ENDS = (".", ";")
 class Form(NamedTuple):
     """How a term is written: prefix, word, opening, arguments with separators, closing.
 
-    Where a form has keywords, its last argument stands for any number of them.
+    Where a form has keywords, its last argument stands for any number of them. A form of the arity
+    ANY that has keywords has two arguments: one for any number of terms, and one for keywords,
+    which may stand among them.
     """
 
     prefix: Word = ()
@@ -75,9 +78,21 @@ class Form(NamedTuple):
         return self.opening[:1] != ("(",)
 
     @property
+    def places(self) -> int:
+        """How many arguments have a place of their own; one where there may be any number."""
+        if self.arity == ANY:
+            return 1
+        return self.arity - self.has_keywords
+
+    @property
     def variadic(self) -> Form:
         """The form with any number of arguments."""
         return self._replace(arity=ANY, has_keywords=False)
+
+    @property
+    def only_keywords(self) -> Form:
+        """The form with keywords and no other arguments."""
+        return self._replace(arity=1, has_keywords=True)
 
     @property
     def is_phrase(self) -> bool:
@@ -97,6 +112,7 @@ class Form(NamedTuple):
 
 
 BARE = Form()
+EMPTY_BRACES = Form(prefix=("{",), closing=("}",))
 # Terms side by side, as yet without a word: `* cat`, `new york`.
 PHRASE = Form(opening=("",))
 
@@ -279,17 +295,19 @@ def _closed(group: Group, *, words_inside: bool) -> Term:
 def _applied(form: Form, word: Word, arguments: Sequence[Term]) -> Term:
     """A word over as many arguments as there are.
 
-    Of keywords there may be any number, alone or behind the other arguments.
+    Of keywords there may be any number: alone, behind the other arguments, or among them.
     """
     are_keywords = [argument.form.is_keyword for argument in arguments]
     # Where all keywords come last, a stable sort leaves the arguments as they are.
     others = are_keywords.count(False)
     if others == len(arguments):
         form = form._replace(arity=others)
-    elif word and others and are_keywords == sorted(are_keywords):
+    elif not word:
+        form = form._replace(arity=ANY)
+    elif are_keywords == sorted(are_keywords):
         form = form._replace(arity=others + 1, has_keywords=True)
     else:
-        form = form._replace(arity=ANY)
+        form = form._replace(arity=ANY, has_keywords=True)
     return Term(form, word, tuple(arguments))
 
 
@@ -368,47 +386,64 @@ def _operation(items: Sequence[Term], loosest: int) -> Term:
     return left
 
 
+class FunctionKey(NamedTuple):
+    """The first key of objects that names a function, and the key of its arguments.
+
+    Without a key of arguments, they stand in the same object behind the name.
+    """
+
+    name: Word
+    arguments: Word = ()
+
+
 @dataclass(frozen=True, slots=True)
 class ProgramReader:
     """What all programs together say of words.
 
     `prefixes` has the number of terms behind each word that is set before terms, `variadic` the
-    words that take any number of arguments, in forms of the arity ANY.
+    words that take any number of arguments, in forms of the arity ANY, and `function_keys` the
+    keys of objects that name functions.
     """
 
     prefixes: dict[str, int]
     variadic: frozenset[tuple[Form, Word]]
+    function_keys: dict[Word, FunctionKey]
 
     @classmethod
-    def of(cls, terms: Iterable[Term]) -> ProgramReader:
-        """Learned from the trees of programs."""
-        terms = list(terms)
-        plain = cls(_prefixes(terms), frozenset())
+    def of(cls, terms: Sequence[Term], counts: Sequence[int]) -> ProgramReader:
+        """Learned from the trees of programs, and from how often there is each of them."""
+        plain = cls(_prefixes(terms), frozenset(), {})
         # The heads at each argument of each word, for each number of arguments.
-        arities = defaultdict[tuple[Form, Word], set[int]](set)
+        numbers_of = defaultdict[tuple[Form, Word], set[int]](set)
         heads = defaultdict[tuple[Form, Word], list[set[tuple[Form, Word]]]](list)
+        has_objects = False
         for node in _nodes(terms):
             form, word, arguments = plain.resolved(node) or node
-            if not word or form.arity <= 0:
+            has_objects = has_objects or _is_object(node)
+            if not word or form.arity <= 0 or not form.places:
                 continue
             key = form.variadic, word
-            arities[key].add(form.arity)
+            numbers_of[key].add(form.places)
             at_arguments = heads[key]
-            at_arguments += [set() for _ in range(len(arguments) - len(at_arguments))]
-            for at_argument, argument in zip(at_arguments, arguments):
+            at_arguments += [set() for _ in range(form.places - len(at_arguments))]
+            for at_argument, argument in zip(at_arguments, arguments[: form.places]):
                 at_argument.add(argument[:2])
         variadic = []
-        for key, numbers in arities.items():
+        for key, numbers in numbers_of.items():
             if len(numbers) > 2 or (
                 len(numbers) == 2 and _are_alike(heads[key][: max(numbers)])
             ):
                 variadic.append(key)
-        return cls(plain.prefixes, frozenset(variadic))
+        function_keys = {}
+        if has_objects:
+            function_keys = _function_keys(terms, counts)
+        return cls(plain.prefixes, frozenset(variadic), function_keys)
 
     def resolved(self, term: Term, *, is_inside: bool = True) -> Term | None:
         """`term` with a form of its own if it is a phrase; None for a phrase that no word leads.
 
-        Inside brackets or behind a keyword, several words are one: `city = new york`.
+        Inside brackets or behind a keyword, several words are one: `city = new york`. An object
+        that names a function becomes a call of it.
         """
         form, word, arguments = term
         if form is PHRASE:
@@ -419,9 +454,97 @@ class ProgramReader:
                 return Term(BARE, tuple(argument.token for argument in arguments))
             else:
                 return None
-        if form.arity > 0 and word and (form.variadic, word) in self.variadic:
-            form = form.variadic
+        elif self.function_keys and _is_object(term):
+            key = self.function_keys.get(arguments[0].word)
+            if key:
+                return _call_of_object(key, arguments)
+        if form.places and word and (form.variadic, word) in self.variadic:
+            form = form.variadic._replace(has_keywords=form.has_keywords)
         return Term(form, word, arguments)
+
+
+def _is_object(term: Term) -> bool:
+    """Whether a term is braces around keywords."""
+    if term.form.prefix != ("{",) or term.word:
+        return False
+    arguments = term.arguments
+    return bool(arguments) and all(item.form.is_keyword for item in arguments)
+
+
+def _function_keys(
+    terms: Iterable[Term], counts: Iterable[int]
+) -> dict[Word, FunctionKey]:
+    """The keys that come first in their objects and whose values name functions.
+
+    The objects of a function have keys of their own, so that its name tells something about them.
+    A name is not a slot, and most names are seen more than once: else it is a value.
+    """
+    by_key = defaultdict[Word, list[tuple[Sequence[Term], int]]](list)
+    others = set[Word]()
+    for term, count in zip(terms, counts):
+        for node in filter(_is_object, _nodes([term])):
+            first, *following = node.arguments
+            by_key[first.word].append((node.arguments, count))
+            others.update(item.word for item in following)
+    function_keys = {}
+    for name, counted in sorted(by_key.items()):
+        objects = [members for members, _ in counted]
+        values = [members[0].arguments[0] for members in objects]
+        are_names = all(map(_is_name, values)) and len({v.form for v in values}) == 1
+        if name in others or not are_names:
+            continue
+        # Where one other key holds an object, the function's arguments are inside of it.
+        behind = {member.word for members in objects for member in members[1:]}
+        arguments: Word = ()
+        if len(behind) == 1 and all(map(_holds_arguments, objects)):
+            arguments = behind.pop()
+        key = FunctionKey(name, arguments)
+        keys_of = defaultdict[Word, set[Word]](set)
+        times = Counter[Word]()
+        for members, count in counted:
+            call = _call_of_object(key, members)
+            times[call.word] += count
+            keys_of[call.word].update(item.word for item in call.arguments)
+        are_alike = len(set(map(frozenset, keys_of.values()))) == 1
+        if not are_alike and 2 * list(times.values()).count(1) < len(times):
+            function_keys[name] = key
+    return function_keys
+
+
+def _is_name(term: Term) -> bool:
+    """Whether a term is a word, bare or quoted, and not a slot."""
+    if term.form.arity or term.form.opening or not term.word:
+        return False
+    return not any(token.startswith(SLOT) for token in term.word)
+
+
+def _holds_arguments(members: Sequence[Term]) -> bool:
+    """Whether an object has nothing behind its first key, or a single object."""
+    if len(members) == 1:
+        return True
+    value = members[1].arguments[0]
+    return len(members) == 2 and (_is_object(value) or value == Term(EMPTY_BRACES))
+
+
+def _call_of_object(key: FunctionKey, members: Sequence[Term]) -> Term:
+    """The call that an object is: its word is the function's name."""
+    name, *behind = members
+    value = name.arguments[0]
+    form = Form(prefix=("{", *name.word, *name.form.opening, *value.form.prefix))
+    if not behind:
+        return Term(form._replace(opening=(*value.form.closing, "}")), value.word)
+    opening: Word = (*value.form.closing, ",")
+    closing: Word = ("}",)
+    arguments = tuple(behind)
+    if key.arguments:
+        outer = behind[0]
+        arguments = outer.arguments[0].arguments
+        opening = (*opening, *outer.word, *outer.form.opening, "{")
+        closing = ("}", "}")
+    form = form._replace(opening=opening, separator=",", closing=closing)
+    if arguments:
+        form = form.only_keywords
+    return Term(form, value.word, arguments)
 
 
 def _are_alike(heads: Sequence[set[tuple[Form, Word]]]) -> bool:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 from urllib.parse import parse_qs
 
 import uvicorn
-from fastapi import APIRouter, Depends, FastAPI, Query, Request
+from fastapi import APIRouter, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import (
     FileResponse,
@@ -31,6 +31,7 @@ from starlette.exceptions import HTTPException
 from nqg import __version__
 from nqg.data.example import Example
 from nqg.errors import DamagedModel, NqgError
+from nqg.web.chat import Forwarder, PassOn, chat
 from nqg.web.messages import (
     BatchRequest,
     BatchResponse,
@@ -52,9 +53,10 @@ from nqg.web.middleware import (
     BodyLimitMiddleware,
     HTTPError,
     Limits,
+    error_body,
 )
 from nqg.web.render import style
-from nqg.web.service import Question, RuleOrder, Service
+from nqg.web.service import Question, RuleOrder, Served, Service
 
 STATIC = Path(__file__).parent / "static"
 BACKLOG = 512  # connections that the system keeps until we take them
@@ -82,16 +84,24 @@ pages = APIRouter(include_in_schema=False)
 
 
 def create_app(
-    service: Service, access: Access | None = None, examples: Sequence[str] = ()
+    service: Service,
+    access: Access | None = None,
+    examples: Sequence[str] = (),
+    pass_on: PassOn | None = None,
 ) -> FastAPI:
     """The application that serves a model to those whom `access` lets in; the page shows which
-    rules `examples` use.
+    rules `examples` use. Chats on which the model abstains go to the server of `pass_on`.
     """
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         await service.start(examples)
-        yield
+        async with AsyncExitStack() as stack:
+            app.state.forwarder = None
+            if pass_on:
+                forwarder = Forwarder(pass_on, service.limits)
+                app.state.forwarder = await stack.enter_async_context(forwarder)
+            yield
         await service.stop()
 
     # FastAPI's own documentation pages load scripts from elsewhere; ours is /docs below.
@@ -117,16 +127,10 @@ def create_app(
     app.add_middleware(BodyLimitMiddleware, limits=service.limits)
     app.add_middleware(AuthMiddleware, access=access)
     app.include_router(api)
+    app.include_router(chat)
     app.include_router(pages)
     app.mount("/static", StaticFiles(directory=STATIC))
     return app
-
-
-async def service_of(request: Request) -> Service:
-    return cast(Service, request.app.state.service)
-
-
-Served = Annotated[Service, Depends(service_of)]
 
 
 @api.post("/api/parse", summary="The program of a sentence")
@@ -249,11 +253,12 @@ async def log_in(request: Request) -> Response:
 
 
 async def our_error(request: Request, error: NqgError) -> Response:
+    path = request.url.path
     if isinstance(error, HTTPError):
-        return error.response()
+        return error.response(path)
     # Nobody who asks can do anything about a damaged model.
     status = 500 if isinstance(error, DamagedModel) else 422
-    return HTTPError(status, str(error)).response()
+    return HTTPError(status, str(error)).response(path)
 
 
 async def validation_error(request: Request, error: RequestValidationError) -> Response:
@@ -265,17 +270,19 @@ async def validation_error(request: Request, error: RequestValidationError) -> R
         keys = [str(key) for key in first["loc"] if key not in ("body", "query")]
         place = ".".join(keys) or "the body"
         status, reason = 422, f"{place[:80]}: {first['msg']}"
-    return HTTPError(status, reason.encode("utf-8", "replace").decode()).response()
+    reason = reason.encode("utf-8", "replace").decode()
+    return HTTPError(status, reason).response(request.url.path)
 
 
 async def framework_error(request: Request, error: HTTPException) -> Response:
-    return JSONResponse({"error": str(error.detail)}, error.status_code, error.headers)
+    status = error.status_code
+    body = error_body(str(error.detail), status, request.url.path)
+    return JSONResponse(body, status, error.headers)
 
 
 async def unforeseen_error(request: Request, error: Exception) -> Response:
-    return JSONResponse(
-        {"error": "the server failed on this request; its log says why"}, 500
-    )
+    reason = "the server failed on this request; its log says why"
+    return JSONResponse(error_body(reason, 500, request.url.path), 500)
 
 
 def server_config(
@@ -313,11 +320,11 @@ class Server:
         access: Access,
         examples: Sequence[str],
         bound: socket.socket,
+        pass_on: PassOn | None = None,
     ) -> None:
         self._socket = bound
-        self._server = uvicorn.Server(
-            server_config(create_app(service, access, examples), service.limits)
-        )
+        app = create_app(service, access, examples, pass_on)
+        self._server = uvicorn.Server(server_config(app, service.limits))
 
     @property
     def address(self) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from rich.cells import cell_len
 
 from nqg.answers import Answer, ChartSpan, Correction, Reading, exact_match, in_percent
+from nqg.calls import calls_or_none
+from nqg.data.example import OUT_OF_SCOPE
 from nqg.evaluation.active_learning import Suggestion
 from nqg.grammar.derivation import Tokens
 from nqg.grammar.hypergraph import Span
@@ -351,6 +353,37 @@ class QueryRows(Message):
     is_cut: bool
 
 
+class CallFound(Message):
+    """A call of a function; arguments without a keyword are `positional`."""
+
+    name: str
+    arguments: dict[str, Any]
+    positional: list[Any] = Field(default_factory=list)
+
+    @classmethod
+    def all_of(cls, answer: Answer) -> list[CallFound] | None:
+        calls = calls_or_none(answer.target)
+        if calls is None:
+            return None
+        return [cls.model_validate(call.to_json()) for call in calls]
+
+
+class KnownPair(Message):
+    """A sentence and a program, with how likely that is right."""
+
+    source: str
+    target: str
+    confidence: float | None = None
+
+    @classmethod
+    def of(cls, answer: Answer | None) -> KnownPair | None:
+        if answer is None or answer.target is None:
+            return None
+        return cls(
+            source=answer.source, target=answer.target, confidence=answer.confidence
+        )
+
+
 class ParseResponse(Message):
     """The answer to a sentence; no `target` is an abstention, and `reason` says why."""
 
@@ -364,7 +397,20 @@ class ParseResponse(Message):
         description="How likely the grammar's program is right, where that was learned."
     )
     sureness: str = Field(description="The same in words.")
+    calls: list[CallFound] | None = Field(
+        description="The calls that the program is; null where it is something else."
+    )
     reason: str
+    kind: str = Field(description="'answered', or in a word why there is no program.")
+    missing: list[str] = Field(
+        description="Words that training does not have, or phrases that no rule joins."
+    )
+    withheld: KnownPair | None = Field(
+        description="The program that is not sure enough to be the answer."
+    )
+    nearest: KnownPair | None = Field(
+        description="Of an abstention: the training sentence that is most like it."
+    )
     corrections: list[Correction] = Field(description="Typos, and how they were read.")
     best: ReadingFound | None
     readings: list[ReadingFound]
@@ -394,7 +440,12 @@ class ParseResponse(Message):
             probability=judged.probability,
             confidence=judged.confidence,
             sureness=sureness(judged),
+            calls=CallFound.all_of(answer),
             reason=answer.reason,
+            kind=answer.kind,
+            missing=list(answer.missing),
+            withheld=KnownPair.of(answer.withheld),
+            nearest=KnownPair.of(answer.nearest),
             corrections=list(answer.all_corrections),
             best=None,
             readings=readings,
@@ -446,6 +497,7 @@ class BatchRow(Message):
     answered_by: str | None
     probability: float | None
     confidence: float | None
+    calls: list[CallFound] | None
     reason: str
     corrections: list[Correction]
     is_right: bool | None
@@ -453,7 +505,9 @@ class BatchRow(Message):
     @classmethod
     def of(cls, line: BatchLine, answer: Answer) -> BatchRow:
         is_right = None
-        if line.expected is not None:
+        if line.expected == OUT_OF_SCOPE:
+            is_right = answer.target is None
+        elif line.expected is not None:
             is_right = exact_match(answer.target, line.expected)
         judged = answer if answer.confidence is not None else answer.first
         return cls(
@@ -463,6 +517,7 @@ class BatchRow(Message):
             answered_by=answer.answered_by,
             probability=judged.probability,
             confidence=judged.confidence,
+            calls=CallFound.all_of(answer),
             reason=answer.reason,
             corrections=list(answer.all_corrections),
             is_right=is_right,

@@ -19,11 +19,15 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nqg.errors import NqgError, SettingsError
+from nqg.text.sentences import SentenceTokenizer
 
 COOKIE = "nqg_session"
 SHORTEST_TOKEN = 16
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 OPEN = ("/login", "/static/", "/health")  # what is shown without a token
+# Where clients that were written for OpenAI ask, and what takes and gives JSON.
+OPENAI = "/v1/"
+JSON_PATHS = ("/api/", OPENAI)
 SECURITY_HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -37,6 +41,9 @@ SECURITY_HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
     "Cache-Control": "no-store",
 }
+
+# Splits a sentence as finely as any model does.
+TOKENIZER = SentenceTokenizer(punctuation="keep")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +80,8 @@ class Limits:
     client_timeout: float = 10.0
 
     def check_length(self, sentence: str, place: str = "") -> None:
-        size = len(sentence.split())
+        """Refuse a sentence with too many words, marks or characters of scripts without spaces."""
+        size = len(TOKENIZER.tokenize(sentence))
         if size > self.tokens:
             raise HTTPError(
                 422,
@@ -88,10 +96,30 @@ class HTTPError(NqgError):
         super().__init__(reason)
         self.status = status
 
-    def response(self) -> Response:
+    def response(self, path: str) -> Response:
+        """The error as clients of a path expect it."""
+        return JSONResponse(
+            error_body(str(self), self.status, path), self.status, self.headers()
+        )
+
+    def headers(self) -> dict[str, str]:
         # Where the rest of the body is not wanted, the connection cannot be used again.
-        headers = {"Connection": "close"} if self.status in (400, 408, 413, 431) else {}
-        return JSONResponse({"error": str(self)}, self.status, headers)
+        return {"Connection": "close"} if self.status in (400, 408, 413, 431) else {}
+
+
+def error_body(reason: str, status: int, path: str) -> dict[str, object]:
+    """What an error says, in the form of OpenAI's API where its clients ask.
+
+    >>> error_body("too long", 422, "/api/parse")
+    {'error': 'too long'}
+    >>> error_body("too long", 422, "/v1/models")["error"]["type"]
+    'invalid_request_error'
+    """
+    if not path.startswith(OPENAI):
+        return {"error": reason}
+    kind = "server_error" if status >= 500 else "invalid_request_error"
+    code = "invalid_api_key" if status == 401 else None
+    return {"error": {"message": reason, "type": kind, "param": None, "code": code}}
 
 
 class Busy(HTTPError):
@@ -101,10 +129,8 @@ class Busy(HTTPError):
         super().__init__(503, f"{reason}; try again in {retry_after} s")
         self.retry_after = retry_after
 
-    def response(self) -> Response:
-        return JSONResponse(
-            {"error": str(self)}, self.status, {"Retry-After": str(self.retry_after)}
-        )
+    def headers(self) -> dict[str, str]:
+        return {"Retry-After": str(self.retry_after)}
 
 
 class BodyLimitMiddleware:
@@ -130,7 +156,7 @@ class BodyLimitMiddleware:
                 raise HTTPError(
                     408, f"the body did not arrive within {limits.client_timeout:g} s"
                 ) from None
-            if scope["path"].startswith("/api/"):
+            if scope["path"].startswith(JSON_PATHS):
                 check_encoding(body)
             messages: list[Message] = [
                 {"type": "http.request", "body": body, "more_body": False}
@@ -157,7 +183,7 @@ class BodyLimitMiddleware:
                     f"no answer within {limits.answer_timeout:g} s", retry_after=5
                 ) from None
         except HTTPError as error:
-            await error.response()(scope, receive, send)
+            await error.response(scope["path"])(scope, receive, send)
         finally:
             self._requests -= 1
 
@@ -179,7 +205,7 @@ def check_head(scope: Scope, limits: Limits) -> None:
     # Proxies disagree about which of the two holds.
     if "content-length" in headers and "transfer-encoding" in headers:
         raise HTTPError(400, "expected Content-Length or Transfer-Encoding, found both")
-    if scope["method"] == "POST" and scope["path"].startswith("/api/"):
+    if scope["method"] == "POST" and scope["path"].startswith(JSON_PATHS):
         kind, _, rest = headers.get("content-type", "").lower().partition(";")
         if kind.strip() != "application/json":
             raise HTTPError(
@@ -288,7 +314,7 @@ class Access:
             "same-origin",
             "none",
         )
-        if "origin" in headers and scope["path"].startswith("/api/"):
+        if "origin" in headers and scope["path"].startswith(JSON_PATHS):
             is_foreign |= _host_name(headers["origin"].rpartition("//")[2]) != name
         if scope["method"] == "POST" and is_foreign:
             raise HTTPError(403, "requests from pages of other sites are not answered")
@@ -337,7 +363,9 @@ class AuthMiddleware:
             wants_page = error.status == 401 and "text/html" in headers.get(
                 "accept", ""
             )
-            answer = RedirectResponse("/login", 303) if wants_page else error.response()
+            answer = error.response(scope["path"])
+            if wants_page:
+                answer = RedirectResponse("/login", 303)
         await answer(scope, receive, send_with_headers)
 
 

@@ -13,16 +13,18 @@ from pathlib import Path
 from threading import Thread
 from typing import Annotated
 
-import torch
 import typer
 
 from nqg.cli.options import DatabasePlace, Device, Model, command
 from nqg.cli.terminal import checked_device, err
+from nqg.data.example import in_scope
 from nqg.data.example_files import read_examples
 from nqg.errors import MissingExtra, NqgError, SettingsError
 from nqg.evaluation.active_learning import addable_examples
+from nqg.grammar.compilation import compile_kernels
 from nqg.model_folder import check_digest
 from nqg.sql.database import Database
+from nqg.sql.reader import DatabaseReader
 
 try:
     from fastapi import FastAPI
@@ -30,6 +32,7 @@ try:
     from uvicorn.supervisors import Multiprocess
 
     from nqg.web.app import Server, address_of, bound_socket, create_app, server_config
+    from nqg.web.chat import PassOn
     from nqg.web.middleware import Access, Limits, is_loopback
     from nqg.web.service import Service
 except ModuleNotFoundError as error:
@@ -38,6 +41,12 @@ except ModuleNotFoundError as error:
 # What a query may take, and what a page shows.
 QUERY_SECONDS = 1.0
 MOST_ROWS_SHOWN = 100
+MOST_BYTES_SHOWN = 1_000_000
+ONE_WORKER = (
+    b"SIGHUP: the model is not loaded again; start the server with --workers 2\n"
+)
+# The environment variable with the key of the server that chats are passed on to.
+PASS_ON_KEY = "NQG_PASS_ON_KEY"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,6 +131,23 @@ class ServeOptions:
             help="Sentences of the log can be annotated on the page: add pairs to this file.",
         ),
     ] = None
+    pass_on: Annotated[
+        str | None,
+        typer.Option(
+            "--pass-on",
+            metavar="URL",
+            help="An OpenAI-compatible server, such as http://localhost:11434/v1: "
+            "chats without an answer go there, with the key in NQG_PASS_ON_KEY.",
+        ),
+    ] = None
+    pass_on_model: Annotated[
+        str | None,
+        typer.Option(
+            "--pass-on-model",
+            metavar="NAME",
+            help="The model that chats are passed on to; else the one that they name.",
+        ),
+    ] = None
     device: Device = None
 
 
@@ -134,12 +160,14 @@ def serve(options: ServeOptions) -> None:
     The page is at http://127.0.0.1:8000, the description of the API at /docs.
     Ctrl-C stops the server after it has answered pending requests; with several
     workers, SIGHUP loads the model again. Beyond this machine, every request must
-    carry a token.
+    carry a token. Clients of OpenAI find a chat model at /v1.
     """
     access = Access.for_host(options.host, options.token, options.allowed_hosts)
     check_review(options)
     check_digest(options.model, options.digest)
-    served = ServedModel(options, access, checked_device(options.device))
+    warn_of_rights(options.database)
+    pass_on = checked_pass_on(options)
+    served = ServedModel(options, access, checked_device(options.device), pass_on)
     # At once, so that a port in use is an error before anything starts.
     with bound_socket(options.host, options.port) as bound:
         if options.workers == 1:
@@ -155,10 +183,15 @@ def serve(options: ServeOptions) -> None:
 
 def prepared_server(served: ServedModel, bound: socket.socket) -> Callable[[], None]:
     """What serves a model in this process; the model is loaded now."""
-    server = Server(served.service(), served.access, served.sentences(), bound)
+    server = Server(
+        served.service(), served.access, served.sentences(), bound, served.pass_on
+    )
     # Uvicorn raises them again at its end, when this does no harm.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: server.stop())
+    # A process cannot load a model beside the one that it serves without a pause. The
+    # console may be in the middle of a line when the signal comes.
+    signal.signal(signal.SIGHUP, lambda *_: os.write(2, ONE_WORKER))
     return server.run
 
 
@@ -198,6 +231,26 @@ def check_review(options: ServeOptions) -> None:
         )
 
 
+def warn_of_rights(database: str | None) -> None:
+    """Warn of a user who may do more to a database than read its tables."""
+    if database is None:
+        return
+    rights = DatabaseReader(database).excess_rights()
+    for right in rights:
+        err.print(f"warning: the user of the database may do more than read: {right}")
+    if rights:
+        err.print("docs/databases.md shows how to create a user who may only read")
+
+
+def checked_pass_on(options: ServeOptions) -> PassOn | None:
+    if options.pass_on is None:
+        if options.pass_on_model is not None:
+            raise SettingsError("--pass-on-model needs a server: give --pass-on URL")
+        return None
+    key = os.environ.get(PASS_ON_KEY)
+    return PassOn(options.pass_on, options.pass_on_model, key)
+
+
 @dataclass(frozen=True)
 class ServedModel:
     """What is served, and to whom."""
@@ -205,6 +258,7 @@ class ServedModel:
     options: ServeOptions
     access: Access
     device: str | None
+    pass_on: PassOn | None = None
 
     def service(self) -> Service:
         """The model in service, loaded now."""
@@ -213,8 +267,13 @@ class ServedModel:
         database = None
         if options.database:
             database = Database.open(
-                options.database, seconds=QUERY_SECONDS, most_rows=MOST_ROWS_SHOWN
+                options.database,
+                seconds=QUERY_SECONDS,
+                most_rows=MOST_ROWS_SHOWN,
+                most_bytes=MOST_BYTES_SHOWN,
             )
+        # A server has much to do, and nobody should wait for the compiler later.
+        compile_kernels()
         service = Service.load(
             options.model, self.device, database, options.log, options.review
         )
@@ -226,7 +285,8 @@ class ServedModel:
         """The examples for the page."""
         if self.options.data is None:
             return []
-        return [example.source for example in read_examples(self.options.data)]
+        examples = read_examples(self.options.data, allows_out_of_scope=True)
+        return [example.source for example in in_scope(examples)]
 
 
 @dataclass(frozen=True)
@@ -234,14 +294,16 @@ class Worker:
     """Makes the application of one of several workers, in its process."""
 
     served: ServedModel
-    threads: int  # of torch
+    threads: int  # of torch, where a model needs it
 
     def __call__(self) -> FastAPI:
         Thread(target=_end_with_parent, daemon=True).start()
-        torch.set_num_threads(self.threads)
+        # torch reads this when it is loaded.
+        os.environ["OMP_NUM_THREADS"] = str(self.threads)
         try:
+            served = self.served
             return create_app(
-                self.served.service(), self.served.access, self.served.sentences()
+                served.service(), served.access, served.sentences(), served.pass_on
             )
         except NqgError as error:
             err.print(f"no new worker: {error}")

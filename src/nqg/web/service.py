@@ -11,7 +11,9 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, Literal, TypeVar
+from typing import Annotated, Generic, Literal, TypeVar, cast
+
+from fastapi import Depends, Request
 
 from nqg.answers import Answer
 from nqg.data.example import Example
@@ -459,3 +461,10 @@ class Service:
                 found[place] = Explained(explained(answer), missing)
         # The groups mixed the order; give the answers in that of the questions.
         return [found[place] for place in range(len(questions))]
+
+
+async def service_of(request: Request) -> Service:
+    return cast(Service, request.app.state.service)
+
+
+Served = Annotated[Service, Depends(service_of)]

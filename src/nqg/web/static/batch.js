@@ -29,6 +29,7 @@ function show(answer) {
 const metric = (name, value) => make("div", {}, make("dt", { textContent: name }), make("dd", { textContent: value }));
 
 function outcome({ is_right: right, target, answered_by: by, reason }) {
+  if (target === null && right) return ["right", "not for us", reason];
   if (target === null) return ["abstained", "abstained", reason];
   if (right === null) return ["answered", credit(by), reason];
   return right ? ["right", "right", ""] : ["wrong", "wrong", ""];

@@ -28,17 +28,18 @@ function card({ source, why, program, nearest, guess_of: guessOf }) {
     make("label", {}, guessOf ? `A guess, the program of “${guessOf}”: correct it` : program ? "Proposed program" : "Program", place),
     make("div", { className: "row wrap" },
       make("button", { type: "submit", textContent: "Accept" }),
+      make("button", { type: "button", className: "quiet", textContent: "Not for us", onclick: () => add("OUT_OF_SCOPE") }),
       make("button", { type: "button", className: "quiet", textContent: "Skip", onclick: () => form.remove() })),
     message);
-  form.addEventListener("submit", async (event) => {
-    event.preventDefault();
+  const add = async (target) => {
     try {
-      const { file } = await ask("/api/examples", { source, target: place.value });
-      form.replaceChildren(make("p", { className: "muted" }, make("strong", { textContent: source }), " ", make("code", { textContent: place.value }), ` was added to ${file}.`));
+      const { file } = await ask("/api/examples", { source, target });
+      form.replaceChildren(make("p", { className: "muted" }, make("strong", { textContent: source }), " ", make("code", { textContent: target }), ` was added to ${file}.`));
     } catch (error) {
       say(message, error.message, true);
     }
-  });
+  };
+  form.addEventListener("submit", (event) => { event.preventDefault(); add(place.value); });
   return form;
 }
 

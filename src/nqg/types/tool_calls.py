@@ -1,0 +1,244 @@
+"""Whether calls fit the tools: function, argument names, required ones, types, values, bounds.
+
+A `format` is not checked: programs write a time or a date as training shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import regex
+
+from nqg.errors import FormatError, UnknownName
+from nqg.text.brackets import QUOTATION_MARKS
+from nqg.types.tools import (
+    ABSENT,
+    Json,
+    JsonSchema,
+    Parameter,
+    Tool,
+    is_of_type,
+    near_miss,
+    shown,
+)
+
+if TYPE_CHECKING:
+    from nqg.calls import Call, Value
+
+# Seconds that a pattern may take on a value.
+PATTERN_TIMEOUT = 0.05
+
+
+def program_misfit(program: str, tools: Sequence[Tool]) -> str:
+    """Why a program is not a sequence of calls of these tools; "" if it is.
+
+    >>> from nqg.types.tools import read_tools
+    >>> tools = read_tools([{"name": "dim", "parameters": {"properties": {
+    ...     "percent": {"type": "integer", "maximum": 100}}}}])
+    >>> program_misfit("dim(percent=120)", tools)
+    "dim: argument 'percent': expected at most 100, found 120"
+    >>> program_misfit("dim(percent=20)", tools)
+    ''
+    """
+    # Programs that need no calls need not load the reader.
+    from nqg.calls import read_calls
+
+    try:
+        calls = read_calls(program)
+    except FormatError as error:
+        return error.reason
+    by_name = {tool.name: tool for tool in tools}
+    # Without quotation marks a number may be meant as a string.
+    is_quoted = any(mark in program for mark in QUOTATION_MARKS)
+    for call in calls:
+        reason = call_misfit(call, by_name, is_quoted=is_quoted)
+        if reason:
+            return reason
+    return ""
+
+
+def call_misfit(call: Call, tools: Mapping[str, Tool], *, is_quoted: bool) -> str:
+    """Why a call does not fit its tool; "" if it does.
+
+    Arguments without a keyword are those of the first parameters.
+    """
+    if call.name not in tools:
+        return str(UnknownName("tool", call.name, tools))
+    tool = tools[call.name]
+    parameters = {parameter.name: parameter for parameter in tool.parameters}
+    names = list(parameters)
+    if len(call.positional) > len(names):
+        expected = f"expected at most {len(names)}"
+        return f"{tool.name}: {expected} arguments, found {len(call.positional)}"
+    arguments = dict(zip(names, call.positional))
+    for name, value in call.arguments.items():
+        if name in arguments:
+            return f"{tool.name}: argument '{name}' is there twice"
+        arguments[name] = value
+    check = _Check(tool, tools, is_quoted)
+    for name, value in arguments.items():
+        if name in parameters:
+            reason = check.parameter(parameters[name], value)
+            if reason:
+                return f"{tool.name}: argument '{name}'{reason}"
+        elif not tool.is_open:
+            return f"{tool.name}: no argument '{name}'{near_miss(name, names)}"
+    for parameter in tool.parameters:
+        if parameter.is_required and parameter.name not in arguments:
+            return f"{tool.name}: argument '{parameter.name}' is required, and missing"
+    return ""
+
+
+class _Check:
+    """Values against the schemas of a tool; reasons begin with the place inside of the value."""
+
+    def __init__(self, tool: Tool, tools: Mapping[str, Tool], is_quoted: bool) -> None:
+        self.tool = tool
+        self.tools = tools
+        self.is_quoted = is_quoted
+
+    def parameter(self, parameter: Parameter, value: Value) -> str:
+        if value is None and parameter.is_nullable:
+            return ""
+        return self.misfit(parameter.schema, value)
+
+    def misfit(self, schema: JsonSchema, value: Value) -> str:
+        """Why a value does not fit a schema; "" if it does."""
+        # Here, too, the reader of calls is loaded late.
+        from nqg.calls import Call
+
+        schema = self.tool.resolved(schema)
+        if isinstance(value, Call):
+            if schema.types and "object" not in schema.types:
+                return f": expected {' or '.join(schema.types)}, found a call"
+            reason = call_misfit(value, self.tools, is_quoted=self.is_quoted)
+            return reason and f": {reason}"
+        if value is None and schema.nullable:
+            return ""
+        value = self._as_meant(schema, value)
+        # The value as a whole.
+        types = schema.types
+        if types and not any(is_of_type(value, name) for name in types):
+            return f": expected {' or '.join(types)}, found {shown(value)}"
+        allowed = schema.enum
+        if schema.const is not ABSENT:
+            allowed = (schema.const,)
+        if allowed is not None and not _is_among(value, allowed):
+            values = ", ".join(map(shown, allowed))
+            near = ""
+            if isinstance(value, str):
+                near = near_miss(
+                    value, [item for item in allowed if isinstance(item, str)]
+                )
+            return f": expected one of {values}, found {shown(value)}{near}"
+        # What is inside of it.
+        if isinstance(value, bool) or value is None:
+            reason = ""
+        elif isinstance(value, int | float):
+            reason = _number_misfit(schema, value)
+        elif isinstance(value, str):
+            reason = _string_misfit(schema, value)
+        elif isinstance(value, list):
+            reason = self.array_misfit(schema, value)
+        else:
+            assert isinstance(value, dict), "a call was checked above"
+            reason = self.object_misfit(schema, value)
+        return reason or self.combination_misfit(schema, value)
+
+    def _as_meant(self, schema: JsonSchema, value: Value) -> Value:
+        """A number as a string, where programs have no quotes and a string is expected."""
+        is_text = schema.types == ("string",) and not isinstance(value, str)
+        if is_text and not self.is_quoted and isinstance(value, int | float):
+            return str(value)
+        return value
+
+    def array_misfit(self, schema: JsonSchema, value: list[Value]) -> str:
+        count = len(value)
+        if schema.min_items is not None and count < schema.min_items:
+            return f": expected at least {schema.min_items} values, found {count}"
+        if schema.max_items is not None and count > schema.max_items:
+            return f": expected at most {schema.max_items} values, found {count}"
+        for number, item in enumerate(value):
+            if schema.unique_items and item in value[:number]:
+                return f"[{number}]: {shown(item)} is there twice"
+            reason = schema.items and self.misfit(schema.items, item)
+            if reason:
+                return f"[{number}]{reason}"
+        return ""
+
+    def object_misfit(self, schema: JsonSchema, value: Mapping[str, Value]) -> str:
+        properties = schema.properties or {}
+        for name in schema.required or ():
+            if name not in value:
+                return f".{name}: is required, and missing"
+        for name, item in value.items():
+            inner = properties.get(name)
+            if inner is None and isinstance(schema.additional_properties, JsonSchema):
+                inner = schema.additional_properties
+            if inner is not None:
+                reason = self.misfit(inner, item)
+                if reason:
+                    return f".{name}{reason}"
+            elif schema.additional_properties is False or (
+                properties and schema.additional_properties is None
+            ):
+                return f".{name}: no such property{near_miss(name, properties)}"
+        return ""
+
+    def combination_misfit(self, schema: JsonSchema, value: Value) -> str:
+        for part in schema.all_of or ():
+            reason = self.misfit(part, value)
+            if reason:
+                return reason
+        if schema.alternatives:
+            reasons = [self.misfit(part, value) for part in schema.alternatives]
+            if all(reasons):
+                return f": fits no alternative; the first says{reasons[0]}"
+        return ""
+
+
+def _is_among(value: Json, allowed: Iterable[Json]) -> bool:
+    # True and 1 are equal in Python, and not in JSON.
+    return any(
+        value == item and isinstance(value, bool) == isinstance(item, bool)
+        for item in allowed
+    )
+
+
+def _number_misfit(schema: JsonSchema, value: float) -> str:
+    least, most = schema.minimum, schema.maximum
+    above, below = schema.exclusive_minimum, schema.exclusive_maximum
+    # JSON Schema 4: a truth value makes the bound itself exclusive.
+    if above is True:
+        above, least = least, None
+    if below is True:
+        below, most = most, None
+    if least is not None and value < least:
+        return f": expected at least {least}, found {value}"
+    if most is not None and value > most:
+        return f": expected at most {most}, found {value}"
+    if above is not None and above is not False and value <= above:
+        return f": expected more than {above}, found {value}"
+    if below is not None and below is not False and value >= below:
+        return f": expected less than {below}, found {value}"
+    step = schema.multiple_of
+    if step is not None and abs(value / step - round(value / step)) > 1e-9:
+        return f": expected a multiple of {step}, found {value}"
+    return ""
+
+
+def _string_misfit(schema: JsonSchema, value: str) -> str:
+    count = len(value)
+    if schema.min_length is not None and count < schema.min_length:
+        return f": expected at least {schema.min_length} characters, found {count}"
+    if schema.max_length is not None and count > schema.max_length:
+        return f": expected at most {schema.max_length} characters, found {count}"
+    if schema.pattern is not None:
+        try:
+            match = regex.search(schema.pattern, value, timeout=PATTERN_TIMEOUT)
+        except TimeoutError:
+            return f": '{schema.pattern}' takes too long on {shown(value)}"
+        if match is None:
+            return f": expected a string like '{schema.pattern}', found {shown(value)}"
+    return ""

@@ -1,0 +1,162 @@
+"""Databases that cannot be read as a whole: what can be read is used, what cannot is named, and
+nothing runs for ever."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from sqlalchemy import URL
+
+from nqg.sql import programs
+from nqg.sql.database import Database, QueryError
+from nqg.sql.programs import SqlPrograms
+from nqg.sql.reader import DatabaseReader
+
+PAIRS = [
+    (f"what does {name} cost", f"SELECT price FROM lamp WHERE name = '{name}'")
+    for name in ("Ada", "Bo")
+]
+NUMBERS = (
+    "with recursive n (x) as (select 1 union all select x + 1 from n) select x from n"
+)
+# What a database holds beside its lamps, and what is said of it.
+BROKEN = {
+    "broken view": ("create view evil as select x from nowhere", "no such table"),
+    "unknown function": (
+        "create view evil as select no_such(name) as x from lamp",
+        "no such function: no_such",
+    ),
+    "view of a circle": (
+        "create view evil as select * from other; create view other as select * from evil",
+        "circularly defined",
+    ),
+    "empty column name": (
+        'create table evil (x, "" text)',
+        "column '' of table 'evil': a query cannot write its name",
+    ),
+    "quotation mark": (
+        'create table evil (x, "it\'s" text)',
+        "a query cannot write its name",
+    ),
+    "endless view": (f"create view evil as {NUMBERS}", "it takes "),
+    "large view": (
+        "create view evil as select a.name || b.x as x from lamp as a , "
+        f"({NUMBERS} limit 100000000) as b",
+        "it takes ",
+    ),
+    "text that is not UTF-8": (
+        "create table evil (x); insert into evil values (cast(x'ff41' as text))",
+        "1 value of evil.x: expected UTF-8",
+    ),
+    "no column that can be named": ('create table evil ("")', "column ''"),
+    "long values": (
+        "create table evil (x); insert into evil values (zeroblob(50000000))",
+        "",
+    ),
+}
+
+
+def made(path: Path, script: str) -> Path:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript("create table lamp (name, price)")
+        connection.executescript("insert into lamp values ('Ada', 30), ('Bo', 20)")
+        connection.executescript(script)
+        connection.commit()
+    return path
+
+
+@pytest.mark.parametrize("as_url", [False, True], ids=["file", "url"])
+@pytest.mark.parametrize(("script", "reason"), BROKEN.values(), ids=BROKEN)
+def test_what_cannot_be_read_is_left_out_and_named(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    script: str,
+    reason: str,
+    as_url: bool,
+) -> None:
+    monkeypatch.setattr(programs, "SEARCH_SECONDS", 0.5)
+    place = str(made(tmp_path / "lamps.db", script))
+    if as_url:
+        place = URL.create("sqlite", database=place).render_as_string()
+    reader = DatabaseReader(place)
+    sql = SqlPrograms.fit(reader.schema, [query for _, query in PAIRS])
+    slots, left_out = sql.column_slots(place, PAIRS)
+    assert list(slots) == ["lamp-name"]
+    # SQLAlchemy reads a text that is not UTF-8 as an error of its own.
+    if as_url and "UTF-8" in reason:
+        reason = "Could not decode to UTF-8"
+    reasons = "\n".join([*reader.contents.left_out, *left_out])
+    assert reason in reasons
+    tokens = [sql.tokenize(query) for _, query in PAIRS]
+    assert all(map(sql.target_grammar(tokens).accepts, tokens))
+    database = Database.open(place, seconds=0.5)
+    assert database.run(PAIRS[0][1]).rows == ((30,),)
+
+
+def test_an_interrupt_ends_reading_at_once(tmp_path: Path) -> None:
+    path = made(tmp_path / "lamps.db", f"create view evil as {NUMBERS}")
+    code = (
+        "import sys; from nqg.sql.reader import DatabaseReader;"
+        "reader = DatabaseReader(sys.argv[1]); reader.contents; print('ready', flush=True);"
+        "reader.column_values('evil', 'x', 600)"
+    )
+    reading = subprocess.Popen(
+        [sys.executable, "-c", code, str(path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
+    assert reading.stdout is not None
+    assert reading.stdout.readline() == b"ready\n"
+    reading.send_signal(signal.SIGINT)
+    _, errors = reading.communicate(timeout=60)
+    assert b"KeyboardInterrupt" in errors
+
+
+def test_a_thousand_tables_that_no_query_names_are_not_in_the_grammar(
+    tmp_path: Path,
+) -> None:
+    tables = ";".join(f"create table t{number} (a, b)" for number in range(1000))
+    script = f"begin; {tables}; commit"
+    schema = DatabaseReader(made(tmp_path / "lamps.db", script)).schema
+    assert len(schema.tables) == 1001
+    sql = SqlPrograms.fit(schema, [query for _, query in PAIRS])
+    tokens = [sql.tokenize(query) for _, query in PAIRS]
+    grammar = str(sql.target_grammar(tokens))
+    assert "lamp" in grammar
+    assert "t7" not in grammar
+    assert sql.problem("select a from t7") == ""
+
+
+GROW = "replace(replace(replace('aaaaaaaaaa','a','aaaaaaaaaaaaaaaaaaaa'),'a','aaaaaaaaaaaaaaaaaaaa'),'a','é')"
+COSTLY = {
+    "trim": "select trim(x , y) from (select replace({0},'é','éééé') as x , "
+    "replace({0} , 'é' , 'èèèè') || 'é' as y from lamp)",
+    "instr": "select instr(x || x || x || x, x || x || x || 'b') from (select {0} as x from lamp)",
+    "like": "select count(*) from lamp where {0} like '%a%a%a%a%a%a%a%a%a%a%b'",
+    "columns": "select " + " , ".join(["{0}"] * 400) + " from lamp",
+    "rows": "select a.x , b.x , c.x from (select {0} as x from lamp) as a , (select {0} as x from lamp) as b , "
+    "(select {0} as x from lamp) as c",
+    "concatenated": "select group_concat({0}) from lamp as a , lamp as b , lamp as c , lamp as d",
+    "sorted": "select a.name from lamp as a , lamp as b , lamp as c order by {0} || a.price",
+}
+
+
+@pytest.mark.parametrize("query", COSTLY.values(), ids=COSTLY)
+def test_a_short_query_cannot_cost_much(tmp_path: Path, query: str) -> None:
+    """Where one runs over its limits, its process is ended, and the next query runs."""
+    database = Database.open(made(tmp_path / "lamps.db", ""), seconds=0.3)
+    try:
+        rows = database.run(query.format(GROW))
+    except QueryError:
+        pass
+    else:
+        assert sum(len(str(value)) for row in rows.rows for value in row) < 20_000_000
+    assert database.run("select count(*) from lamp").rows == ((2,),)
