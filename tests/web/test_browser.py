@@ -40,6 +40,9 @@ FLAGS = [
     "--disable-sync",
 ]
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+# Kernels may have to be compiled before the first answer of a busy machine.
+PATIENCE_MS = 60_000
+playwright.expect.set_options(timeout=PATIENCE_MS)
 
 
 @pytest.fixture(scope="module")
