@@ -35,13 +35,15 @@ ARGUMENT_KEYS = ("arguments", "parameters", "args", "params")
 # The key of the arguments that have a place in place of a name.
 POSITIONAL = "positional"
 # A call inside of a call inside of a call: deeper programs are refused, lest Python's stack end.
-MAX_DEPTH = 100
+MAX_BRACKET_DEPTH = 100
 SHOWN = 20  # characters, of a program that cannot be read
 
 _NOTATIONS = 'a call such as f(key="value"), f(a, b) or {"name": …, "arguments": {…}}'
 _SPACE = re.compile(r"\s*")
-_NAME = re.compile(r"[^\W\d][\w:-]*(?:\s*\.\s*\w[\w:-]*)*")
-_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?P<fraction>\.\d+)?(?P<exponent>[eE][+-]?\d+)?")
+_FUNCTION_NAME = re.compile(r"[^\W\d][\w:-]*(?:\s*\.\s*\w[\w:-]*)*")
+_JSON_NUMBER = re.compile(
+    r"-?(?:0|[1-9]\d*)(?P<fraction>\.\d+)?(?P<exponent>[eE][+-]?\d+)?"
+)
 # What stands between two calls.
 _SEPARATOR = re.compile(r"\s*(?:;|&&|,|\n)\s*")
 # A value without quotation marks: words, marks and numbers up to the next mark of structure.
@@ -170,7 +172,7 @@ class _Reader:
     def call_or_object(self) -> Call:
         if self.peek() == "{":
             return self.json_call()
-        name = _NAME.match(self.program, self.at)
+        name = _FUNCTION_NAME.match(self.program, self.at)
         if name is None:
             raise self.error("expected the name of a function")
         self.at = name.end()
@@ -215,7 +217,7 @@ class _Reader:
                 continue
             # What looked like a value is a keyword.
             keyword = self.program[start : self.at].strip()
-            if not _NAME.fullmatch(keyword):
+            if not _FUNCTION_NAME.fullmatch(keyword):
                 self.at = start
                 raise self.error("expected a keyword before '='")
             if keyword in keywords:
@@ -228,8 +230,10 @@ class _Reader:
 
     def value(self, depth: int) -> Value:
         """A string, number, constant, list, object or call; other words are strings."""
-        if depth > MAX_DEPTH:
-            raise self.error(f"expected at most {MAX_DEPTH} brackets in each other")
+        if depth > MAX_BRACKET_DEPTH:
+            raise self.error(
+                f"expected at most {MAX_BRACKET_DEPTH} brackets in each other"
+            )
         first = self.peek()
         if first in ("'", '"'):
             return self.string()
@@ -246,12 +250,12 @@ class _Reader:
         # A name before a bracket is that of a call.
         end = _SPACE.match(self.program, self.at)
         assert end is not None
-        if self.program.startswith("(", end.end()) and _NAME.fullmatch(text):
+        if self.program.startswith("(", end.end()) and _FUNCTION_NAME.fullmatch(text):
             self.at = end.end()
             return self.arguments(_without_spaces(text), depth)
         if text in _CONSTANTS:
             return _CONSTANTS[text]
-        if _NUMBER.fullmatch(text):
+        if _JSON_NUMBER.fullmatch(text):
             return self.number(text)
         return " ".join(text.split())
 
@@ -312,7 +316,7 @@ class _Reader:
             raise self.error("expected whole characters") from None
 
     def number(self, text: str) -> int | float:
-        match = _NUMBER.fullmatch(text)
+        match = _JSON_NUMBER.fullmatch(text)
         assert match is not None
         try:
             if match["fraction"] or match["exponent"]:
@@ -346,12 +350,12 @@ class _Reader:
 
     def error(self, expected: str) -> NotACall:
         rest = self.program[self.at : self.at + SHOWN]
-        found = f"found '{rest}'" if rest else "found the end"
+        actual = f"found '{rest}'" if rest else "found the end"
         shown = self.program
         if len(shown) > 4 * SHOWN:
             shown = f"{shown[: 4 * SHOWN]}…"
         return NotACall(
-            f"character {self.at + 1} of '{shown}': {expected}, {found}; "
+            f"character {self.at + 1} of '{shown}': {expected}, {actual}; "
             f"programs are read as calls if each is {_NOTATIONS}"
         )
 

@@ -13,8 +13,7 @@ from nqg.answers import exact_match
 from nqg.errors import NqgError
 from nqg.inference.hybrid import TokenSystem, load, load_with_grammar
 from nqg.paper.baselines import BASELINES
-from nqg.preprocessing.preprocessor import FILE as TEXT
-from nqg.preprocessing.preprocessor import Preprocessor
+from nqg.preprocessing.preprocessor import TEXT_FILE, Preprocessor
 from nqg.seq2seq.fine_tuning import FineTuning
 from nqg.seq2seq.settings import Seq2seqSettings
 from nqg.training.records import TrainingStep
@@ -44,7 +43,7 @@ def folder() -> Path:
     tuning = FineTuning(EXAMPLES, Seq2seqSettings.of("cgps"), training, device="cpu")
     list(tuning.steps(Path("state.safetensors")))
     path = Path("model")
-    tuning.seq2seq.save(path, lambda made: Preprocessor().write(made / TEXT))
+    tuning.seq2seq.save(path, lambda made: Preprocessor().write(made / TEXT_FILE))
     return path
 
 

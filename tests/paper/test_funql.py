@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from nqg.errors import FormatError
 from nqg.paper.funql import (
-    MAX_DEPTH,
+    MAX_TERM_DEPTH,
     Application,
     Entity,
     EntityKind,
@@ -149,15 +149,17 @@ def test_a_bad_program_is_refused_with_position_found_and_expected(
 
 
 @pytest.mark.parametrize(
-    "text", [nested(10_000), "count ( " * 10_000, nested(MAX_DEPTH + 1)]
+    "text", [nested(10_000), "count ( " * 10_000, nested(MAX_TERM_DEPTH + 1)]
 )
 def test_a_program_that_is_nested_too_deep_is_a_format_error(text: str) -> None:
-    with pytest.raises(FormatError, match=f"nested deeper than {MAX_DEPTH} levels"):
+    with pytest.raises(
+        FormatError, match=f"nested deeper than {MAX_TERM_DEPTH} levels"
+    ):
         parse_funql(text)
 
 
 def test_the_deepest_legal_program_can_be_written_compared_and_walked() -> None:
-    term = parse_funql(nested(MAX_DEPTH))
+    term = parse_funql(nested(MAX_TERM_DEPTH))
     assert parse_funql(spaced_text(term)) == term
     assert hash(term) == hash(parse_funql(original_text(term)))
     assert list(leaves(term)) == [Placeholder(0)]

@@ -10,7 +10,7 @@ import pytest
 from nqg.errors import FormatError, NqgError
 from nqg.paper.recipe import PUBLISHED, read_recipe
 from nqg.paper.records import (
-    RECORDS_FILE,
+    RESULTS_FILE,
     Cell,
     Record,
     find_record,
@@ -97,7 +97,7 @@ def test_a_file_that_is_not_there_is_named_with_the_next_step(tmp_path: Path) ->
 def test_a_damaged_record_is_refused_with_the_reason(
     tmp_path: Path, change: dict[str, object], complaint: str
 ) -> None:
-    (tmp_path / RECORDS_FILE).write_text(json.dumps(json.loads(RECORD.line()) | change))
+    (tmp_path / RESULTS_FILE).write_text(json.dumps(json.loads(RECORD.line()) | change))
     with pytest.raises(FormatError, match=rf"records\.jsonl:1: .*{complaint}"):
         list(records(tmp_path))
 
@@ -105,7 +105,7 @@ def test_a_damaged_record_is_refused_with_the_reason(
 def test_a_record_without_a_key_is_refused(tmp_path: Path) -> None:
     values = json.loads(RECORD.line())
     del values["seconds"]
-    (tmp_path / RECORDS_FILE).write_text(json.dumps(values))
+    (tmp_path / RESULTS_FILE).write_text(json.dumps(values))
     with pytest.raises(FormatError, match="the key 'seconds' of the record is missing"):
         list(records(tmp_path))
 
@@ -114,7 +114,7 @@ def test_a_record_without_a_key_is_refused(tmp_path: Path) -> None:
     "raw", [b"{", b"[1]", b"\xff"], ids=["cut short", "a list", "no text"]
 )
 def test_what_is_no_record_is_refused(tmp_path: Path, raw: bytes) -> None:
-    (tmp_path / RECORDS_FILE).write_bytes(raw)
+    (tmp_path / RESULTS_FILE).write_bytes(raw)
     with pytest.raises(FormatError, match=r"records\.jsonl:1"):
         list(records(tmp_path))
 

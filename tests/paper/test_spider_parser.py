@@ -9,7 +9,7 @@ from hypothesis import given
 
 from nqg.errors import FormatError
 from nqg.paper.spider_parser import (
-    DEEPEST,
+    MOST_NESTED_QUERIES,
     Condition,
     Expression,
     Order,
@@ -237,16 +237,19 @@ def test_a_missing_connector_shifts_what_follows() -> None:
     assert (len(where[::2]), len(where.connectors), len(where.conditions)) == (1, 1, 2)
 
 
-@pytest.mark.parametrize("depth", [1, DEEPEST - 1, DEEPEST, 10_000])
+@pytest.mark.parametrize(
+    "depth", [1, MOST_NESTED_QUERIES - 1, MOST_NESTED_QUERIES, 10_000]
+)
 def test_nesting_has_a_bound_and_never_overflows_the_stack(depth: int) -> None:
     nested = "select age from student where age in ( " * depth + "1" + " )" * depth
     chain = " union ".join(["select age from student"] * depth)
     for sql in (nested, chain):
-        if depth <= DEEPEST:
+        if depth <= MOST_NESTED_QUERIES:
             assert isinstance(read(sql), Query)
         else:
             with pytest.raises(
-                FormatError, match=f"at most {DEEPEST} queries inside each other"
+                FormatError,
+                match=f"at most {MOST_NESTED_QUERIES} queries inside each other",
             ):
                 read(sql)
 

@@ -17,7 +17,7 @@ from nqg.inference.decoding import DecodeOptions
 from nqg.inference.gaps import gaps
 from nqg.inference.parser import Parser
 from nqg.slots.instantiate import instantiate_slots
-from nqg.web.messages import MOST_WORDS, chart_picture, gaps_picture
+from nqg.web.messages import MOST_DRAWN_WORDS, chart_picture, gaps_picture
 from nqg.web.service import Question, Service
 from oracles import all_derivations
 
@@ -184,7 +184,7 @@ def test_a_cell_shows_its_probability_or_where_it_has_none_its_score(
 
 
 def test_a_chart_that_is_too_wide_is_not_drawn() -> None:
-    assert "too wide to draw" in chart_picture(("run",) * (MOST_WORDS + 1), [])
+    assert "too wide to draw" in chart_picture(("run",) * (MOST_DRAWN_WORDS + 1), [])
 
 
 def test_gaps_are_drawn_with_the_kind_of_every_part(parser: Parser) -> None:

@@ -55,8 +55,7 @@ from nqg.model.export import FORMATS, export_types
 from nqg.pipeline.program_types import TrainingTypes, no_place_for, training_types
 from nqg.pipeline.settings import TrainSettings
 from nqg.pipeline.task import reads_slots
-from nqg.preprocessing.preprocessor import FILE as TEXT
-from nqg.preprocessing.preprocessor import Preprocessor
+from nqg.preprocessing.preprocessor import TEXT_FILE, Preprocessor
 from nqg.preprocessing.training_text import (
     SlotExamples,
     TrainingText,
@@ -94,7 +93,7 @@ def _read_grammar(source: Path) -> Grammar:
 
 def _text_for(source: Path, examples: Sequence[Example]) -> Preprocessor:
     """How a model with this grammar reads text or, of a mere file, what fits the examples."""
-    text = source / TEXT
+    text = source / TEXT_FILE
     return Preprocessor.read(text) if text.exists() else fit_text(examples)
 
 
@@ -297,9 +296,9 @@ def types(
         raise typer.BadParameter("needs a grammar to --check", param_hint="--data")
     # Find the types as training does.
     chosen = changed_settings(TrainSettings.of(settings), changes or [])
-    found = training_types(data, settings=chosen, tools=tools)
+    types = training_types(data, settings=chosen, tools=tools)
     if check:
-        checked = found.check(target_grammar_named(check), other_data)
+        checked = types.check(target_grammar_named(check), other_data)
         for slot in checked.slots_without_place:
             err.print(no_place_for(slot))
         _report_rejections(checked.rejections, checked.programs)
@@ -307,15 +306,15 @@ def types(
     # Show them, and write them.
     origin = "from its tools" if tools else "inferred by nqg"
     head = f"# Types of the programs in {data.name}, {origin}. Edit them as you like."
-    text = f"{head}\n{found.grammar}"
+    text = f"{head}\n{types.grammar}"
     if output:
         write_text(output, text)
-        print_results(_types_to_dict(found), _types_table(found))
+        print_results(_types_to_dict(types), _types_table(types))
         report_written(output)
     else:
         if not terminal.output.as_json:
-            err.print(_types_table(found))
-        print_results(_types_to_dict(found), text.removesuffix("\n"))
+            err.print(_types_table(types))
+        print_results(_types_to_dict(types), text.removesuffix("\n"))
 
 
 def _report_rejections(rejections: Rejections, total: int) -> None:

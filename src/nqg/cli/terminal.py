@@ -20,7 +20,7 @@ from nqg.errors import NqgError
 from nqg.parallel import Engine
 from nqg.progress import Progress
 
-T = TypeVar("T")
+Item = TypeVar("Item")
 
 # The width of tables that no terminal has to hold.
 WIDE = 200
@@ -92,7 +92,9 @@ def make_folder(folder: Path) -> None:
         ) from error
 
 
-def tracked(items: Iterable[T], what: str, total: int | None = None) -> Iterable[T]:
+def tracked(
+    items: Iterable[Item], what: str, total: int | None = None
+) -> Iterable[Item]:
     """`items`, with a bar while they are consumed if stderr is a terminal."""
     return track(
         items, what, total, console=err, disable=not err.is_terminal, transient=True

@@ -325,13 +325,13 @@ def _print_report(report: TrainReport, *, is_parser: bool) -> None:
     if not is_parser:
         del counts[1]
     out.print(f"{', '.join(counts)}, loss {report.loss:.4f} in the last")
-    found = []
+    findings = []
     if report.functions:
-        found.append(counted(len(report.functions), "function"))
+        findings.append(counted(len(report.functions), "function"))
     if report.slots:
-        found.append(f"the slots {', '.join(report.slots)}")
-    if found:
-        out.print(f"found {' and '.join(found)}")
+        findings.append(f"the slots {', '.join(report.slots)}")
+    if findings:
+        out.print(f"found {' and '.join(findings)}")
     if report.left_out:
         left_out = counted(report.left_out, "example")
         err.print(f"warning: nothing was learned from {left_out}: {LEFT_OUT}")

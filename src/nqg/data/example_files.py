@@ -77,9 +77,9 @@ def format_of(path: Path) -> type[LineFormat]:
     if extension not in FORMATS:
         if path.is_dir():
             raise NqgError(f"{path}: expected a file of examples, found a folder")
-        found = f"found '{extension}'" if extension else "found none"
+        actual = f"found '{extension}'" if extension else "found none"
         raise FormatError(
-            f"expected the extension .tsv or .jsonl (or either with .gz), {found}; rename the file",
+            f"expected the extension .tsv or .jsonl (or either with .gz), {actual}; rename the file",
             path,
         )
     return FORMATS[extension]
@@ -145,17 +145,17 @@ class LineFormat(Protocol):
 def tsv_columns(text: str, place: Place, second: str) -> list[str]:
     columns = text.split("\t")
     if len(columns) != 2:
-        found = counted(len(columns), "column") if text else "an empty line"
+        actual = counted(len(columns), "column") if text else "an empty line"
         if len(columns) == 1 and "," in text:
-            found += (
+            actual += (
                 "; it looks comma-separated: put a tab between the two, or write .jsonl"
             )
-        raise FormatError(f"expected 'source<TAB>{second}', found {found}", place)
+        raise FormatError(f"expected 'source<TAB>{second}', found {actual}", place)
     return columns
 
 
 # What would be taken for the end of a column or of a line, or not be read back.
-UNWRITABLE = {
+UNWRITABLE_CHARACTERS = {
     "\t": "a tab",
     "\n": "a line feed",
     "\r": "a carriage return",
@@ -173,7 +173,7 @@ class Tsv:
     @staticmethod
     def line(example: Example, place: Place) -> str:
         for name in ("source", "target"):
-            for character, called in UNWRITABLE.items():
+            for character, called in UNWRITABLE_CHARACTERS.items():
                 if character in getattr(example, name):
                     reason = f"the {name} holds {called}, which a .tsv file cannot keep; write .jsonl instead"
                     raise FormatError(reason, place)

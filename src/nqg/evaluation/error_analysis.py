@@ -255,8 +255,8 @@ def breakdown(
     statistics = TargetStatistics.of(example.target for example in train)
     for example, answer in errors(unexplained):
         findings.append(sequence_finding(example, answer, statistics))
-    asked = Counter(answer.system for _, answer in first + second)
-    return Breakdown(dict(asked), tuple(findings))
+    counts = Counter(answer.system for _, answer in first + second)
+    return Breakdown(dict(counts), tuple(findings))
 
 
 def grammar_findings(

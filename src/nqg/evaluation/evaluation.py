@@ -129,11 +129,11 @@ class Evaluation:
             name = BOTH if self.is_joint else " or ".join(names)
             return {name: Scores.of(self.verdicts)}
         first, second = self._components
-        grammar, other = first[0].system, second[0].system
-        together = BOTH if self.is_joint else f"{grammar}, else {other}"
+        grammar, fallback = first[0].system, second[0].system
+        together = BOTH if self.is_joint else f"{grammar}, else {fallback}"
         return {
             grammar: Scores.of(self._verdicts(first)),
-            other: Scores.of(self._verdicts(second)),
+            fallback: Scores.of(self._verdicts(second)),
             together: Scores.of(self.verdicts),
         }
 

@@ -50,12 +50,12 @@ def function_reports(
     >>> [report.function for report in function_reports(examples, [True, None, True])]
     ['stop', 'go']
     """
-    found: dict[str, list[tuple[str, bool | None]]] = {}
+    by_function: dict[str, list[tuple[str, bool | None]]] = {}
     for example, verdict in zip(examples, verdicts, strict=True):
         function = function_of(example.target)
-        found.setdefault(function, []).append((example.source, verdict))
+        by_function.setdefault(function, []).append((example.source, verdict))
     reports = []
-    for function, sentences in found.items():
+    for function, sentences in by_function.items():
         right = sum(verdict is True for _, verdict in sentences)
         wrong = tuple(source for source, verdict in sentences if verdict is False)
         abstained = tuple(source for source, verdict in sentences if verdict is None)

@@ -80,14 +80,16 @@ class RuleTrial:
         """
         answered = self.of_kind(Change.ANSWERED)
         verdicts = [answer.is_right for answer in answered]
-        known = ""
+        right_and_wrong = ""
         if None not in verdicts and verdicts:
-            known = f" ({verdicts.count(True)} right, {verdicts.count(False)} wrong)"
+            right_and_wrong = (
+                f" ({verdicts.count(True)} right, {verdicts.count(False)} wrong)"
+            )
         others = ", ".join(
             f"{len(self.of_kind(change))} {change}"
             for change in (Change.REPAIRED, Change.CHANGED, Change.BROKEN)
         )
-        newly = f"{len(answered)} newly answered{known}"
+        newly = f"{len(answered)} newly answered{right_and_wrong}"
         return f"{self.tried:,} sentences tried: {newly}, {others}"
 
     def lines(self) -> Iterator[str]:

@@ -33,7 +33,7 @@ SLOT = "@"
 # The paper's bound; later work uses up to four.
 MAX_NON_TERMINALS = 2
 _NON_TERMINAL = re.compile(r"NT_([1-9][0-9]{0,3})")
-_SIGNS = signs("NT_[1-9][0-9]{0,3}|#.*")
+_RULE_SIGNS = signs("NT_[1-9][0-9]{0,3}|#.*")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -61,7 +61,7 @@ def format_symbol(symbol: Symbol) -> str:
     """
     if isinstance(symbol, NonTerminal):
         return str(symbol)
-    return escape(symbol, _SIGNS)
+    return escape(symbol, _RULE_SIGNS)
 
 
 # Files repeat their tokens; the cache also makes equal tokens one object.
@@ -75,7 +75,7 @@ def read_symbol(text: str) -> Symbol:
     match = _NON_TERMINAL.fullmatch(text)
     if match:
         return NonTerminal(int(match[1]))
-    return unescape(text, _SIGNS)
+    return unescape(text, _RULE_SIGNS)
 
 
 @lru_cache(maxsize=1 << 16)

@@ -127,12 +127,12 @@ class Corrector:
         )
         nearest = min(close.values(), default=0)
         closest = sorted(
-            each for each, distance in close.items() if distance == nearest
+            candidate for candidate, distance in close.items() if distance == nearest
         )
         # The shortest words are typos only if some close word has all of their letters:
         # `no` may be `on`, but `in` may not.
         if len(word) == MIN_LETTERS and all(
-            Counter(word) - Counter(each) for each in closest
+            Counter(word) - Counter(candidate) for candidate in closest
         ):
             return ()
         return tuple(closest)

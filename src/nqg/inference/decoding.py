@@ -158,7 +158,7 @@ class ScoredCharts:
 
     def best(self) -> list[Derivation]:
         ranked = best_derivations(self.grammar, self.full, self.scores)
-        return [each.derivation for each in ranked if each is not None]
+        return [best.derivation for best in ranked if best is not None]
 
     def rerank(self, sentence: int, first: Reading, options: DecodeOptions) -> Reading:
         """The reading of the best derivation, unless another one is better.
@@ -220,7 +220,7 @@ class ScoredCharts:
         # The sort is stable: among equally known derivations the best score comes
         # first.
         for derivation in sorted(
-            (each.derivation for each in ranked), key=self.unseen_rule_pairs
+            (scored.derivation for scored in ranked), key=self.unseen_rule_pairs
         ):
             if derivation.target_length <= options.most_tokens:
                 best.setdefault(derivation.target, derivation)
@@ -338,7 +338,10 @@ class ScoredCharts:
         found_spans = self._table.find(np.array(spans, dtype=np.int64))
         keys = found_spans * len(self.grammar) + np.array(rules, dtype=np.int64)
         rest = iter(values[np.searchsorted(self._pairs[0], keys)].tolist())
-        return [tuple(islice(rest, len(each.hyperedges))) for each in derivations]
+        return [
+            tuple(islice(rest, len(derivation.hyperedges)))
+            for derivation in derivations
+        ]
 
     def hyperedge_scores(
         self, derivations: Sequence[Derivation]

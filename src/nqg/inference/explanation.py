@@ -178,19 +178,19 @@ def _brackets(reading: Reading, words: Sequence[str]) -> list[Text]:
         0,
         *accumulate(cell_len(word) + 1 for word in words),
     ]  # where each word begins
-    found = []
+    lines = []
     for hyperedge, depth in zip(
         reading.derivation.hyperedges, reading.derivation.depths(), strict=True
     ):
         left, right = columns[hyperedge.span.start], columns[hyperedge.span.end] - 1
         bracket = "│" if right - left == 1 else f"╰{'─' * (right - left - 2)}╯"
-        found.append(
+        lines.append(
             Text(
                 (" " * left + bracket).ljust(columns[-1] - 1),
                 BRACKET_COLOURS[depth % len(BRACKET_COLOURS)],
             )
         )
-    return found
+    return lines
 
 
 def tree_guides(depths: Sequence[int]) -> list[str]:
@@ -209,9 +209,9 @@ def tree_guides(depths: Sequence[int]) -> list[str]:
         branch = "├─ " if goes_on.get(depth) else "└─ "
         number = f"[{depth}] " if depth > MAX_INDENTED_DEPTH else ""
         guides.append(f"{stem}{branch}{number}" if depth else "")
-        goes_on = {level: each for level, each in goes_on.items() if level < depth} | {
-            depth: True
-        }
+        goes_on = {
+            level: is_open for level, is_open in goes_on.items() if level < depth
+        } | {depth: True}
     return guides[::-1]
 
 
@@ -219,10 +219,10 @@ def _side(symbols: Iterable[Symbol]) -> Text:
     """One side of a rule; words stand out from non-terminals."""
     parts = (
         Text(
-            _visible(format_symbol(each)),
-            "" if isinstance(each, NonTerminal) else "bold",
+            _visible(format_symbol(symbol)),
+            "" if isinstance(symbol, NonTerminal) else "bold",
         )
-        for each in symbols
+        for symbol in symbols
     )
     return Text(" ").join(parts)
 

@@ -43,8 +43,7 @@ from nqg.inference.sequences import sequence_answers
 from nqg.model.checkpoint import RECORDS_FILE, Record, record_lines
 from nqg.model.confidence import Calibrator, Evidence
 from nqg.model_folder import SEQ2SEQ_KIND, is_of_kind, pretrained, push_to_hub
-from nqg.preprocessing.preprocessor import FILE as TEXT
-from nqg.preprocessing.preprocessor import Preprocessor
+from nqg.preprocessing.preprocessor import TEXT_FILE, Preprocessor
 from nqg.types.tool_calls import program_misfit
 from nqg.types.tools import FILE as TOOLS_FILE
 from nqg.types.tools import Tool, read_tools, write_tools
@@ -357,7 +356,7 @@ class TokenSystem:
         """A system without a grammar, as `nqg.paper` trains them."""
         from nqg.seq2seq.seq2seq import Seq2seq  # which loads transformers
 
-        path, text = Path(folder) / TEXT, Preprocessor()
+        path, text = Path(folder) / TEXT_FILE, Preprocessor()
         if path.exists():
             text = Preprocessor.read(path)
         path = Path(folder) / TOOLS_FILE
@@ -371,7 +370,7 @@ class TokenSystem:
         from nqg.seq2seq.seq2seq import Seq2seq  # which loads transformers
 
         def write_more(staging: Path) -> None:
-            self.text.write(staging / TEXT)
+            self.text.write(staging / TEXT_FILE)
             write_text(staging / RECORDS_FILE, record_lines(self.records))
             if self.tools:
                 write_tools(staging / TOOLS_FILE, self.tools)

@@ -287,7 +287,9 @@ class Parser:
         self, sentences: Mapping[int, Sequence[TokenizedSentence]]
     ) -> dict[int, Answer]:
         """The answers to sentences that have typos, if it is clear what is meant."""
-        words = {word for each in chain(*sentences.values()) for word in each.words}
+        words = {
+            word for sentence in chain(*sentences.values()) for word in sentence.words
+        }
         if words <= self.model.grammar.words:
             return {}
         from nqg.inference.corrections import (
@@ -414,8 +416,8 @@ class Parser:
             if mention.slot not in free_text:
                 known_places.update(range(mention.start, mention.end))
         unknown = []
-        for place, word in enumerate(item.sentence.words):
-            if place not in known_places and word not in calibrator.known_words:
+        for position, word in enumerate(item.sentence.words):
+            if position not in known_places and word not in calibrator.known_words:
                 unknown.append(word)
         item.answer = replace(item.answer, unknown_words=tuple(unknown))
 
@@ -511,8 +513,8 @@ class Parser:
             return answer
         # Training has its program, whatever the confidence.
         options = replace(self.options, gaps=False, least_confidence=0.0, readings=0)
-        (known,) = self.with_options(options).single_answers([nearest])
-        return replace(answer, nearest=known if known else None)
+        (nearest_answer,) = self.with_options(options).single_answers([nearest])
+        return replace(answer, nearest=nearest_answer if nearest_answer else None)
 
     def _words_of(self, sentence: str) -> Sequence[str]:
         return self.model.text.tokenized(sentence)[0].words

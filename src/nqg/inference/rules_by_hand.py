@@ -51,7 +51,7 @@ NO_PARTS: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 
 # Stands in a program for a value that a sentence leaves out.
-ABSENT = "NT_0"
+ABSENT_ARGUMENT = "NT_0"
 _PART_LINE = re.compile(r"<\s*(\w+)\s*>\s*=\s*(.+)")
 _LIST_LINE = re.compile(r"\{\s*([\w-]+)\s*\}\s*=\s*(.+)")
 
@@ -71,10 +71,10 @@ def read_rules(path: Path, text: Preprocessor) -> dict[Rule, Place]:
         except FormatError as error:
             raise error.at(place) from None
         for rule in rules:
-            known = places.get(rule)
-            if known and known != place and not is_slot_rule(rule):
+            first_place = places.get(rule)
+            if first_place and first_place != place and not is_slot_rule(rule):
                 raise FormatError(
-                    f"rule '{rule}' was already on line {known.line}", place
+                    f"rule '{rule}' was already on line {first_place.line}", place
                 )
             places.setdefault(rule, place)
     return places
@@ -133,8 +133,8 @@ def written_rules(
     if not is_template(source):
         return [_checked(Rule.parse(tokenized_rule(line, text)))]
     sentences = expanded_template(source, parts)
-    slots = {each for sentence in sentences for each in slots_in(sentence)}
-    for slot in sorted(slots, key=lambda each: each.argument):
+    slots = {slot for sentence in sentences for slot in slots_in(sentence)}
+    for slot in sorted(slots, key=lambda slot: slot.argument):
         if slot.mark not in target:
             raise FormatError(
                 f"{slot.mark} is in the sentence, but not in the program '{target}'"
@@ -163,10 +163,10 @@ def _variant(
     for slot, mark in zip(present, marks):
         program = program.replace(slot.mark, mark)
     for slot in slots:
-        program = program.replace(slot.mark, ABSENT)
+        program = program.replace(slot.mark, ABSENT_ARGUMENT)
     tokens = list(text.programs.normalized(program))
-    while ABSENT in tokens:
-        tokens = without_argument(tokens, ABSENT)
+    while ABSENT_ARGUMENT in tokens:
+        tokens = without_argument(tokens, ABSENT_ARGUMENT)
     source = without_slots(sentence, marks)
     return Rule.parse(tokenized_rule(f"{source} {SEPARATOR} {' '.join(tokens)}", text))
 
@@ -217,13 +217,13 @@ def _described(
         if isinstance(written, str):
             groups.append(written_rules(written, text))
             continue
-        place = places.get(written)
-        if place in of_places:
-            of_places[place].append(written)
+        origin = places.get(written)
+        if origin in of_places:
+            of_places[origin].append(written)
             continue
         groups.append([written])
-        if place:
-            of_places[place] = groups[-1]
+        if origin:
+            of_places[origin] = groups[-1]
     return groups
 
 

@@ -53,12 +53,12 @@ def sequence_answers(
         texts.update(dict.fromkeys(possible_commands(sentence, clauses)))
     for sentence in sentences:
         texts.pop(sentence, None)
-    asked = [*sentences, *texts]
-    answers = list(answer_all(asked))
-    if len(answers) != len(asked):
-        counts = f"about {len(asked)} sentences and gave {len(answers)} answers"
+    queries = [*sentences, *texts]
+    answers = list(answer_all(queries))
+    if len(answers) != len(queries):
+        counts = f"about {len(queries)} sentences and gave {len(answers)} answers"
         raise NqgError(f"the system was asked {counts}")
-    by_text = dict(zip(asked, answers))
+    by_text = dict(zip(queries, answers))
     for sentence, whole in zip(sentences, answers):
         if sentence in divided:
             yield with_commands(whole, divided[sentence], by_text, form)

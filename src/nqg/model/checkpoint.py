@@ -53,8 +53,7 @@ from nqg.model_folder import (
     read_manifest,
     weight_shapes,
 )
-from nqg.preprocessing.preprocessor import FILE as TEXT
-from nqg.preprocessing.preprocessor import Preprocessor
+from nqg.preprocessing.preprocessor import TEXT_FILE, Preprocessor
 from nqg.preprocessing.program_language import ProgramLanguage, read_language
 from nqg.run_config import DataFingerprint
 from nqg.settings_reader import read_dataclass
@@ -278,7 +277,7 @@ def _write_files(folder: Path, model: SavedModel) -> None:
     if model.calibrator is not None:
         model.calibrator.write(folder / CONFIDENCE_FILE)
     if model.text != Preprocessor():
-        model.text.write(folder / TEXT)
+        model.text.write(folder / TEXT_FILE)
     if model.language is not None:
         model.language.write(folder / model.language.file_name)
     if model.tools:
@@ -356,7 +355,7 @@ READERS: Mapping[str, Callable[[Path], Any]] = {
     RULES_FILE: read_rules,
     TARGET_GRAMMAR_FILE: TargetGrammar.read,
     RECORDS_FILE: read_records,
-    TEXT: Preprocessor.read,
+    TEXT_FILE: Preprocessor.read,
     TOOLS_FILE: read_tools,
     TOKENIZER_FILE: read_tokenizer,
 }
@@ -384,7 +383,7 @@ def read_model(folder: Path, index: bytes, device: str | None) -> SavedModel:
         if (folder / name).exists():
             files[name] = read(folder / name)
     grammar, target_grammar = files[GRAMMAR_FILE], files.get(TARGET_GRAMMAR_FILE)
-    text = files.get(TEXT, Preprocessor())
+    text = files.get(TEXT_FILE, Preprocessor())
     calibrator = None
     if (folder / CONFIDENCE_FILE).exists():
         calibrator = Calibrator.read(folder / CONFIDENCE_FILE, grammar)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from nqg.errors import counted
 from nqg.model.settings import EMBEDDED
-from nqg.preprocessing.preprocessor import FILE as TEXT
+from nqg.preprocessing.preprocessor import TEXT_FILE
 from nqg.run_config import DataFingerprint
 
 if TYPE_CHECKING:
@@ -73,9 +73,7 @@ PLAIN_TEXT = (
     "Sentences are split at white space; they should be written as those of the training data are "
     "(case, punctuation)."
 )
-FITTED_TEXT = (
-    f"Sentences are read as `{TEXT}` says; it was fitted to those of the training data."
-)
+FITTED_TEXT = f"Sentences are read as `{TEXT_FILE}` says; it was fitted to those of the training data."
 
 
 def model_card(model: SavedModel, versions: Mapping[str, str]) -> str:

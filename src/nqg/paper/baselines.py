@@ -298,9 +298,13 @@ class TwoStreams(nn.Module):
 
     @classmethod
     def from_pretrained(cls, folder: Path) -> TwoStreams:
-        place = folder / CONFIG
+        config_file = folder / CONFIG
         config = read_dataclass(
-            TwoStreamConfig, read_json(place), "the model", place, complete=True
+            TwoStreamConfig,
+            read_json(config_file),
+            "the model",
+            config_file,
+            complete=True,
         )
         shapes = weight_shapes(folder / WEIGHTS)
         # On no device, so that a config cannot ask for memory that no weights fill.

@@ -348,10 +348,12 @@ def snips_files(slots: Mapping[str, str]) -> dict[str, str]:
     table = "".join(
         f"{name} = {value or '{ text = 8 }'}\n" for name, value in slots.items()
     )
-    lists = [each for each in ("countries.txt", "states.txt") if each in table]
+    lists = [
+        file_name for file_name in ("countries.txt", "states.txt") if file_name in table
+    ]
     folder = resources.files("nqg.paper").joinpath("snips")
     return {"nqg.toml": f"[slots]\n{table}"} | {
-        each: folder.joinpath(each).read_text("utf-8") for each in lists
+        file_name: folder.joinpath(file_name).read_text("utf-8") for file_name in lists
     }
 
 

@@ -154,13 +154,19 @@ def beyond(
     ]
     least = min(bounds, default=math.inf)
     candidates = measured(geography, geography.classes[among], measure=measure)
-    return {each.of for each in candidates if each.of and sign * each.value > least}
+    return {
+        amount.of for amount in candidates if amount.of and sign * amount.value > least
+    }
 
 
 def at_elevation(geography: Geography, heights: list[Amount]) -> Things:
     values = {height.value for height in heights}
     places = measured(geography, geography.classes["place"], measure="elevation_1")
-    return {place.of for place in places if place.of and place.value in values}
+    return {
+        elevation.of
+        for elevation in places
+        if elevation.of and elevation.value in values
+    }
 
 
 def total(_: Geography, amounts: list[Amount]) -> list[Amount]:
@@ -242,8 +248,10 @@ def operation_named(name: str, geography: Geography) -> Operation:
         return Operation((THINGS,), partial(related, relation=name))
     if name in geography.measures:
         return Operation((THINGS,), partial(measured, measure=name))
-    known = OPERATIONS.keys() | geography.relations.keys() | geography.measures.keys()
-    return OPERATIONS[_known(name, "predicate", known)]
+    predicates = (
+        OPERATIONS.keys() | geography.relations.keys() | geography.measures.keys()
+    )
+    return OPERATIONS[_known(name, "predicate", predicates)]
 
 
 def _argument(
@@ -261,10 +269,10 @@ def _argument(
         return _known(argument.name, kind.removeprefix(NAMED), names[kind])
     # All other arguments are values, and must be of the right sort.
     value = value_of(argument, geography)
-    found = NUMBER if isinstance(value, list) else THINGS
-    if kind not in (found, VALUE):
+    sort = NUMBER if isinstance(value, list) else THINGS
+    if kind not in (sort, VALUE):
         raise NotExecutable(
-            f"'{predicate}' takes {kind}, found {found}: {_shown(argument)}"
+            f"'{predicate}' takes {kind}, found {sort}: {_shown(argument)}"
         )
     return value
 
@@ -330,7 +338,9 @@ def bound(term: Term, entities: Sequence[Entity]) -> Term:
     """A program with the entities that its placeholders stand for."""
     match term:
         case Application(name, arguments):
-            return Application(name, tuple(bound(each, entities) for each in arguments))
+            return Application(
+                name, tuple(bound(argument, entities) for argument in arguments)
+            )
         case Placeholder(index) if index < len(entities):
             return entities[index]
         case Placeholder():

@@ -25,7 +25,7 @@ MIRROR_VARIABLE = "NQG_DATA_MIRROR"
 LARGEST_MEMBER = 1 << 28
 RETRIES = 2
 # Bytes.
-CHUNK_SIZE = 1 << 16
+BYTES_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ class Cache:
         if not file.address.startswith("ftp:"):
             # Pooch shows no progress of FTP.
             bar = DownloadProgress(f"downloading {file.name}", self.progress)
-            downloader = pooch.HTTPDownloader(bar, CHUNK_SIZE)
+            downloader = pooch.HTTPDownloader(bar, BYTES_AT_ONCE)
         files.fetch(file.path, downloader=downloader)
         if not file.is_whole_at(path):
             path.unlink()

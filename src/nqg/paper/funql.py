@@ -24,7 +24,7 @@ Item = TypeVar("Item")
 
 # Programs nested deeper are refused, so that walks over a tree may recurse; GeoQuery's deepest has
 # 16 levels.
-MAX_DEPTH = 100
+MAX_TERM_DEPTH = 100
 
 
 class EntityKind(StrEnum):
@@ -153,7 +153,7 @@ def parse_funql(text: str) -> Term:
 
 
 def _term(tokens: Tokens, depth: int) -> Term:
-    """Recursive descent; `MAX_DEPTH` keeps it off the end of Python's stack."""
+    """Recursive descent; `MAX_TERM_DEPTH` keeps it off the end of Python's stack."""
     token = tokens.take()
     if token.kind == "placeholder":
         return Placeholder(int(token.text[1:]))
@@ -165,9 +165,9 @@ def _term(tokens: Tokens, depth: int) -> Term:
         )
     if tokens.next.kind != "(":
         return Name(token.text)
-    if depth > MAX_DEPTH:
+    if depth > MAX_TERM_DEPTH:
         raise FormatError(
-            f"position {token.place}: nested deeper than {MAX_DEPTH} levels, "
+            f"position {token.place}: nested deeper than {MAX_TERM_DEPTH} levels, "
             "expected a flatter program"
         )
     tokens.take()
@@ -216,10 +216,10 @@ class Lexeme:
         return self.text[1:-1].replace("''", "'")
 
     def refused(self, expected: str) -> FormatError:
-        found = self.text or "the end of the program"
+        actual = self.text or "the end of the program"
         if self.kind not in ("text", "end"):
-            found = f"'{found}'"
-        reason = f"found {found}, expected {expected}"
+            actual = f"'{actual}'"
+        reason = f"found {actual}, expected {expected}"
         if isinstance(self.place, Place):
             return FormatError(reason, self.place)
         return FormatError(f"position {self.place}: {reason}")
@@ -252,7 +252,7 @@ class Tokens:
         return items
 
 
-_TOKEN = re.compile(
+_LEXEME = re.compile(
     r"""\s*(?:(?P<placeholder>m(?:0|[1-9][0-9]{0,3})\b)
            |(?P<word>[A-Za-z_][A-Za-z_0-9]*)
            |(?P<number>-?[0-9]+(?:\.[0-9]+)?)
@@ -265,7 +265,7 @@ _TOKEN = re.compile(
 
 
 def _tokens(text: str) -> Iterator[Lexeme]:
-    for match in _TOKEN.finditer(text):
+    for match in _LEXEME.finditer(text):
         yield Lexeme.of(match, match.start(match.lastgroup or 0) + 1)
 
 

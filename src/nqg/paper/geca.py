@@ -101,9 +101,9 @@ def _is_confirmed(
     `walk and walk` and `walk after walk` are the same, but that does not make `and` and `after`
     interchangeable.
     """
-    known = [pair for pair in pairs if pair[0] in programs]
-    right = sum(target in programs[source] for source, target in known)
-    return 2 * right >= len(known)
+    annotated = [pair for pair in pairs if pair[0] in programs]
+    right = sum(target in programs[source] for source, target in annotated)
+    return 2 * right >= len(annotated)
 
 
 def divided(example: Example) -> Iterator[tuple[Environment, PairFragment]]:

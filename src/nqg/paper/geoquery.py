@@ -94,12 +94,12 @@ class CorpusReader:
             self.place = Place(self.path, self.parser.CurrentLineNumber)
             self.texts = {SENTENCE: "", PROGRAM: ""}
             if not self.id or self.id in self.examples:
-                found = (
+                fault = (
                     f"the id '{self.id}' again"
                     if self.id
                     else "an example without an id"
                 )
-                self.refuse(f"{found}, expected an id of its own for every example")
+                self.refuse(f"{fault}, expected an id of its own for every example")
 
     def read(self, text: str) -> None:
         if self.element in self.texts:

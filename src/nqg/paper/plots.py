@@ -23,7 +23,7 @@ from nqg.evaluation.error_analysis import Cause
 from nqg.files import numbered_lines, read_json, strict_json, written_atomically
 from nqg.induction.search import Phase
 from nqg.induction.search_log import StepRecord, read_search_log
-from nqg.paper.records import KIND, RECORDS_FILE, STYLES, Results, records
+from nqg.paper.records import KIND, RESULTS_FILE, STYLES, Results, records
 from nqg.paper.tables import drawn_recipes
 from nqg.training.records import TrainingStep, read_steps
 
@@ -113,7 +113,7 @@ def drawing(path: Path) -> Draw:
     """How the contents of a file, or of a folder, are drawn."""
     if path.is_dir():
         # A folder of results has records, a model folder its training.
-        records_file = path / RECORDS_FILE
+        records_file = path / RESULTS_FILE
         return _lines(
             records_file if records_file.exists() else path / "training.jsonl"
         )
@@ -363,17 +363,17 @@ CAUSE_COLOURS = dict(
 
 def evaluation_figure(evaluation: Mapping[str, Any], figure_class: Any) -> Any:
     """What `nqg evaluate --json` prints: errors by their causes, confidence, or both."""
-    asked, bins = evaluation.get("asked", {}), evaluation.get("reliability", [])
+    totals, bins = evaluation.get("asked", {}), evaluation.get("reliability", [])
     heights = []
-    if asked:
-        heights.append(2.4 + 0.45 * len(asked))
+    if totals:
+        heights.append(2.4 + 0.45 * len(totals))
     if bins:
         heights.append(4.0)
     figure = figure_class(figsize=(9, sum(heights)), layout="constrained")
     grid = figure.subfigures(len(heights), 1, squeeze=False, height_ratios=heights)
     figures = grid[:, 0]
-    if asked:
-        _draw_causes(figures[0], asked, evaluation["causes"])
+    if totals:
+        _draw_causes(figures[0], totals, evaluation["causes"])
     if bins:
         _draw_reliability(figures[-1], bins)
     return figure
@@ -415,11 +415,11 @@ def _draw_reliability(figure: Any, bins: Sequence[Mapping[str, Any]]) -> None:
     """
     panel = figure.subplots()
     # The diagonal, the points, and how many answers each stands for.
-    points = [(each["confidence"], each["precision"]) for each in bins]
+    points = [(bin_["confidence"], bin_["precision"]) for bin_ in bins]
     panel.plot([0, 1], [0, 1], color=GREY, linewidth=1)
     panel.plot(*zip(*points), color=BLUE, marker="o", clip_on=False)
-    for point, each in zip(points, bins):
-        panel.annotate(f"{each['answers']:,}", point, fontsize=7)
+    for point, bin_ in zip(points, bins):
+        panel.annotate(f"{bin_['answers']:,}", point, fontsize=7)
     panel.set_xlim(0, 1)
     panel.set_ylim(0, 1)
     panel.set_xlabel("confidence")

@@ -16,7 +16,7 @@ from nqg.model_folder import exclusive
 from nqg.paper.recipe import SYSTEMS, Recipe, SystemName
 from nqg.settings_reader import read_dataclass
 
-RECORDS_FILE = "records.jsonl"
+RESULTS_FILE = "records.jsonl"
 KIND = "nqg result"
 VERSION = 1
 # Other ways to answer, by the names in figures. The paper's NQG abstains where its best derivation
@@ -122,7 +122,7 @@ class Record:
 
 def records(folder: Path) -> Iterator[Record]:
     """Every record in a folder of results, in the order of their keys."""
-    path = folder / RECORDS_FILE
+    path = folder / RESULTS_FILE
     if not path.exists():
         raise NqgError(
             f"{path}: no such file; `nqg reproduce NAME --results {folder}` writes records there"
@@ -139,7 +139,7 @@ def records(folder: Path) -> Iterator[Record]:
 
 def find_record(folder: Path, cell: Cell) -> Record | None:
     """The record of a cell, if there is one."""
-    if not (folder / RECORDS_FILE).exists():
+    if not (folder / RESULTS_FILE).exists():
         return None
     for record in records(folder):
         if record.cell == cell:
@@ -164,7 +164,9 @@ def is_stale(hybrid: Record, earlier: Iterable[Record]) -> bool:
     joined = set()
     for system, name in zip(HYBRID_PARTS, weights):
         joined.add(replace(cell, system=system, weights=name))
-    return any(each.cell in joined and each.date > hybrid.date for each in earlier)
+    return any(
+        record.cell in joined and record.date > hybrid.date for record in earlier
+    )
 
 
 def write_record(folder: Path, record: Record) -> None:
@@ -174,7 +176,7 @@ def write_record(folder: Path, record: Record) -> None:
     is written.
     """
     with exclusive(folder / ".unfinished" / "records", wait=True):
-        path = folder / RECORDS_FILE
+        path = folder / RESULTS_FILE
         by_key = {}
         if path.exists():
             by_key = {earlier.cell.key: earlier for earlier in records(folder)}
@@ -221,7 +223,9 @@ class Results:
 
     def of(self, recipe: str, series: Series) -> list[Record]:
         wanted = Cell(recipe, series.system, series.weights, seed=0)
-        return [each for each in self.records if replace(each.cell, seed=0) == wanted]
+        return [
+            record for record in self.records if replace(record.cell, seed=0) == wanted
+        ]
 
     def figure(self, recipe: str, series: Series, name: str) -> Spread | None:
         """A figure over all seeds; None where nothing was run, or where it is undefined."""

@@ -124,15 +124,15 @@ def reproduce(options: ReproduceOptions) -> None:
 
     results_folder = options.results.absolute()
     mirror = options.mirror.absolute() if options.mirror else None
-    plans = [Plan(*each, results_folder, work.device, mirror) for each in chosen]
+    plans = [Plan(*choice, results_folder, work.device, mirror) for choice in chosen]
     seeds = range(options.seeds)
     with interruptible("run the same command again to continue"):
         if work.engine.is_serial:
             results = []
             with progress_bar() as progress:
                 for plan in plans:
-                    made = plan.runner(progress).records(plan.systems, seeds)
-                    results.append(list(made))
+                    records = plan.runner(progress).records(plan.systems, seeds)
+                    results.append(list(records))
         else:
             results = run_plans(plans, seeds, work.engine)
     if output.as_json:
@@ -159,9 +159,9 @@ def _chosen(
     weights = used_weights(recipe, options.encoder, options.seq2seq, systems=systems)
     for system in systems:
         # Of hybrids, the parts are told apart.
-        label, asked = weights.label(system), weights.asked(system)
-        if label != asked and "+" not in label:
-            err.print(f"{system}: {label} stands in for {asked}")
+        label, named = weights.label(system), weights.asked(system)
+        if label != named and "+" not in label:
+            err.print(f"{system}: {label} stands in for {named}")
     return recipe, weights, systems
 
 

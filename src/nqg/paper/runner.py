@@ -314,8 +314,8 @@ def run_plans(
     hybrids = [run for run in chain.from_iterable(wanted) if run.system not in RUNS]
     records: dict[PlannedRun, Record] = {}
     for stage in (trained, hybrids):
-        made = engine.map(partial(planned_records, tuple(plans)), stage)
-        records.update(zip(stage, made))
+        results = engine.map(partial(planned_records, tuple(plans)), stage)
+        records.update(zip(stage, results))
     return [[records[run] for run in runs] for runs in wanted]
 
 

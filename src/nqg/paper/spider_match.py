@@ -79,8 +79,8 @@ def comparable(query: Query, plain: Callable[[Unit], Unit] | None = None) -> Que
 
     def without_values(condition: Condition) -> Condition:
         queries = [
-            comparable(each) if isinstance(each, Query) else None
-            for each in condition.values
+            comparable(value) if isinstance(value, Query) else None
+            for value in condition.values
         ]
         return replace(condition, left=changed(condition.left), values=tuple(queries))
 
@@ -269,6 +269,6 @@ class SpiderReport:
     def to_dict(self) -> dict[str, Any]:
         return {
             "hardness": {
-                str(level): each.to_dict() for level, each in self.levels.items()
+                str(level): scores.to_dict() for level, scores in self.levels.items()
             }
         }

@@ -216,9 +216,9 @@ SPIDER_COMPARISONS = frozenset(
 )
 # Queries inside queries; a fixed bound, so that a verdict does not depend on how much stack is
 # left.
-DEEPEST = 50
+MOST_NESTED_QUERIES = 50
 
-T = TypeVar("T")
+Item = TypeVar("Item")
 Tables = Sequence[str]
 
 
@@ -243,9 +243,9 @@ class QueryReader(WordReader):
 
     def query(self) -> Query:
         self.depth += 1
-        if self.depth > DEEPEST:
+        if self.depth > MOST_NESTED_QUERIES:
             raise FormatError(
-                f"expected at most {DEEPEST} queries inside each other, found more"
+                f"expected at most {MOST_NESTED_QUERIES} queries inside each other, found more"
             )
         bracket = self.take("(")
         self.expect("select")
@@ -391,14 +391,14 @@ class QueryReader(WordReader):
         swallowed.place = start
         return swallowed.unit(tables)
 
-    def listed(self, clause: str, item: Callable[[], T]) -> tuple[T, ...] | None:
+    def listed(self, clause: str, item: Callable[[], Item]) -> tuple[Item, ...] | None:
         """What stands behind `clause` and `by`, separated by commas, or None where there is no such
         clause.
         """
         if not self.take(clause):
             return None
         self.expect("by")
-        items: list[T] = []
+        items: list[Item] = []
         while not self.at(*CLAUSE_WORDS, ")", ";", END):
             items.append(item())
             if not self.take(","):

@@ -97,13 +97,13 @@ class WordReader:
 
     def complaint(self, expected: str) -> FormatError:
         """The error to raise where `expected` should stand here and does not."""
-        found = (
+        actual = (
             "the end of the query" if self.at(END) else f"'{self.words[self.place]}'"
         )
         # The last words before show where that is.
         before = " ".join(self.words[max(0, self.place - 4) : self.place])
-        place = f"after '{before}'" if before else "at the start"
-        return FormatError(f"expected {expected} {place}, found {found}")
+        position = f"after '{before}'" if before else "at the start"
+        return FormatError(f"expected {expected} {position}, found {actual}")
 
 
 class SqlParser(WordReader):

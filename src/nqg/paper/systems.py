@@ -580,7 +580,11 @@ def with_kinds(
         ]
         # A category needs a production; one with a token that no target has is taken out again.
         new += [Production(category, (name,)) for name in names or [NOBODY]]
-    old = (each for each in grammar.productions if each.left not in replaced)
+    old = (
+        production
+        for production in grammar.productions
+        if production.left not in replaced
+    )
     bound = TargetGrammar((*old, *new))
     return restricted(bound, bound.terminals - {NOBODY})
 

@@ -83,7 +83,7 @@ def tables(results: Results) -> list[ResultTable]:
     """Every table of the paper for which something was run, and a table of the runs."""
     joined = with_means_of_mcd(results)
     unreported = "Accuracy on splits that the paper does not report"
-    made = [
+    candidates = [
         accuracies(joined, 2, "Accuracy on SCAN and GeoQuery", (*SCAN, *GEOQUERY)),
         average_ranks(joined),
         accuracies(results, 3, "Accuracy (exact set match) on Spider-SSP", SPIDER),
@@ -101,8 +101,8 @@ def tables(results: Results) -> list[ResultTable]:
         single_runs,
         runs,
     ]
-    made += [make(results) for make in remaining]
-    return [table for table in made if not all(map(is_papers, table.rows))]
+    candidates += [make(results) for make in remaining]
+    return [table for table in candidates if not all(map(is_papers, table.rows))]
 
 
 def is_papers(row: Row) -> bool:
@@ -157,8 +157,8 @@ def of_recipes(
     """A table with a column for each recipe, without rows that have no figure."""
     header = (first, *(recipe.title for recipe in recipes))
     # A row without a figure says nothing.
-    known = [row for row in rows if {*row[1:]} != {UNKNOWN_FIGURE}]
-    return ResultTable(number, title, header, tuple(known), notes)
+    with_figures = [row for row in rows if {*row[1:]} != {UNKNOWN_FIGURE}]
+    return ResultTable(number, title, header, tuple(with_figures), notes)
 
 
 def our_rows(
@@ -173,8 +173,8 @@ def our_rows(
     A figure of fewer runs than others in its row says how many.
     """
     rows = []
-    for each in series:
-        figures = [results.figure(recipe.name, each, name) for recipe in recipes]
+    for one_series in series:
+        figures = [results.figure(recipe.name, one_series, name) for recipe in recipes]
         most = max((figure.runs for figure in figures if figure), default=0)
         cells = []
         for figure in figures:
@@ -182,7 +182,7 @@ def our_rows(
             if figure and figure.runs < most:
                 cell += f" (n = {figure.runs})"
             cells.append(cell)
-        rows.append((each.title + suffix, *cells))
+        rows.append((one_series.title + suffix, *cells))
     return rows
 
 
@@ -202,7 +202,7 @@ def accuracies(
     """
     recipes, series = recipes_run(results, names), results.series(names)
     # `taught` has more than legal decoding already.
-    free = [each for each in series if each.system != "taught"]
+    free = [one_series for one_series in series if one_series.system != "taught"]
     rows = our_rows(results, recipes, "accuracy", series, "")
     rows += our_rows(results, recipes, f"{LEGAL}_accuracy", free, ", legal decoding")
     rows += our_rows(
@@ -261,15 +261,17 @@ def mean_ranks(
     """
     columns: list[list[float]] = []
     for column in zip(*accuracies.values()):
-        known = [accuracy for accuracy in column if accuracy is not None]
-        if len(known) < len(accuracies):
+        measured = [accuracy for accuracy in column if accuracy is not None]
+        if len(measured) < len(accuracies):
             return {}
-        columns.append(known)
+        columns.append(measured)
     if not columns:
         return {}
     ranks = {}
     for number, system in enumerate(accuracies):
-        better = [sum(each > column[number] for each in column) for column in columns]
+        better = [
+            sum(accuracy > column[number] for accuracy in column) for column in columns
+        ]
         ranks[system] = 1 + fmean(better)
     return ranks
 
@@ -283,7 +285,10 @@ def stand_ins(results: Results, recipes: Sequence[Recipe], *systems: str) -> lis
         cell = record.cell
         if cell.recipe in names and cell.system in systems and record.is_stand_in:
             used.setdefault(record.asked, set()).add(cell.weights)
-    return [f"For {asked}: {', '.join(sorted(used[asked]))}." for asked in sorted(used)]
+    return [
+        f"For {original}: {', '.join(sorted(used[original]))}."
+        for original in sorted(used)
+    ]
 
 
 def coverage_and_precision(results: Results) -> ResultTable:
@@ -309,8 +314,8 @@ def types(results: Results) -> ResultTable:
     # Weights with which no parser has types have nothing to compare.
     recipes = recipes_run(results, GEOQUERY)
     parsers = results.series(GEOQUERY, ("nqg", "typed", "inferred"))
-    with_types = {each.weights for each in parsers if each.system != "nqg"}
-    series = [each for each in parsers if each.weights in with_types]
+    with_types = {parser.weights for parser in parsers if parser.system != "nqg"}
+    series = [parser for parser in parsers if parser.weights in with_types]
     return of_recipes(
         None, "Types", recipes, nqg_rows(results, recipes, NQG_MEASURES, series=series)
     )
@@ -370,10 +375,12 @@ def errors(results: Results) -> ResultTable:
     """
     recipes, series = recipes_run(results, GEOQUERY), results.series(GEOQUERY)
     rows: list[Row] = []
-    for each in series:
-        counts = [results.figure(recipe.name, each, "errors") for recipe in recipes]
+    for one_series in series:
+        counts = [
+            results.figure(recipe.name, one_series, "errors") for recipe in recipes
+        ]
         means = [_number(count.mean if count else None, 0) for count in counts]
-        rows.append((f"{each.title}: errors", *means))
+        rows.append((f"{one_series.title}: errors", *means))
     rows.append(paper_row("T5-Base: errors", recipes, "errors", "errors", 0))
     # The share of errors for which each cause holds.
     for cause in ERRORS:

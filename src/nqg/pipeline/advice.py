@@ -150,7 +150,7 @@ def _calls(examples: Sequence[Example]) -> Iterator[Call]:
             yield call
             for value in (*call.arguments.values(), *call.positional):
                 inner = value if isinstance(value, list) else [value]
-                waiting += [each for each in inner if isinstance(each, Call)]
+                waiting += [item for item in inner if isinstance(item, Call)]
 
 
 def code_expression(codes: Sequence[str] | Counter[str]) -> str:

@@ -235,9 +235,9 @@ def _search(
     grammar = search_grammar(examples, settings, manual + seeds, types, run=run).grammar
     traces = task.text.programs.traces
     if traces:
-        found = len(grammar)
+        induced = len(grammar)
         grammar = closed_under_extraction(grammar, examples, traces, types, settings)
-        run.detail(f"[traces] {found:,} rules, {len(grammar):,} with all gaps")
+        run.detail(f"[traces] {induced:,} rules, {len(grammar):,} with all gaps")
     # Folds are silent; the training itself tells what was induced.
     if not run.label:
         rules = counted(len(grammar), "rule")

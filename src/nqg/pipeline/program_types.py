@@ -68,8 +68,8 @@ def legal_programs(
 
     # Without a file, or with one that says what is found without it.
     grammar, _ = found_types(inputs, text, run, only_inferred=name == INFERRED)
-    given = inputs.target_grammar
-    if given is None or given == grammar:
+    from_file = inputs.target_grammar
+    if from_file is None or from_file == grammar:
         run.detail(f"the types of programs:\n{grammar}")
         examples = text.examples
         if text.language and name != INFERRED:
@@ -78,7 +78,7 @@ def legal_programs(
             examples = _legal_examples(grammar, programs, inputs, text, settings, run)
         return LegalPrograms(grammar, text, examples)
 
-    fitted = FittedTypes.of(given, text.training)
+    fitted = FittedTypes.of(from_file, text.training)
     for slot in fitted.slots_without_place:
         run.note(no_place_for(slot))
     text = replace(text, training=fitted.text)
@@ -219,8 +219,10 @@ class TrainingTypes:
         fitted = FittedTypes.of(grammar, text)
         if data is not None:
             source = read_source(data, "data")
-            other = TrainingText.of(source.examples, text.text)
-            fitted = replace(fitted, text=other.with_legal_placeholders(fitted.grammar))
+            checked = TrainingText.of(source.examples, text.text)
+            fitted = replace(
+                fitted, text=checked.with_legal_placeholders(fitted.grammar)
+            )
         programs = fitted.text.programs(fitted.text.examples)
         rejections = Rejections.of(fitted.grammar, programs, source.path)
         return TypeCheck(rejections, len(programs), fitted.slots_without_place)

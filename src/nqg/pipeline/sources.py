@@ -56,8 +56,8 @@ def read_source(source: ExampleSource, name: str = "examples") -> NamedExamples:
         ]
     others = tuple(example.source for example in out_of_scope(examples))
     if len(others) == len(examples):
-        found = "sentences that are out of scope" if others else "none"
-        raise FormatError(f"expected at least one example, found {found}", path)
+        actual = "sentences that are out of scope" if others else "none"
+        raise FormatError(f"expected at least one example, found {actual}", path)
     if not others:
         return NamedExamples(tuple(examples), path)
     lines = []

@@ -303,8 +303,12 @@ def _learned_confidence(
         if inputs.grammar is not None:
             # Of given rules, a fold has those that its examples need.
             slots = text.values.slots if text.values else None
-            given = used_rules(replace(inputs.grammar, slots=slots), text.examples)
-            fold_inputs = replace(fold_inputs, grammar=replace(given, slots=None))
+            fold_grammar = used_rules(
+                replace(inputs.grammar, slots=slots), text.examples
+            )
+            fold_inputs = replace(
+                fold_inputs, grammar=replace(fold_grammar, slots=None)
+            )
         fold = train_readers(fold_inputs, text, fold_settings, fold_run)
         return fold.system(fold.model)
 
@@ -317,10 +321,12 @@ def _learned_confidence(
         )
         if not sentences:
             return None
-        known = knowledge(
+        reader_knowledge = knowledge(
             Parser(readers.model), examples, has_seq2seq=readers.seq2seq is not None
         )
-    calibrator = fitted(known, sentences, settings.confidence.least_precision)
+    calibrator = fitted(
+        reader_knowledge, sentences, settings.confidence.least_precision
+    )
     # A sentence may be read with its polite words, and without them.
     refused: list[str] = []
     for sentence in others:

@@ -32,7 +32,7 @@ from nqg.text.sentences import (
 )
 from nqg.text.sequences import SequenceFormat, SequenceSetting
 
-FILE = "text.json"  # in a model folder
+TEXT_FILE = "text.json"  # in a model folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +139,8 @@ class Preprocessor:
         mentions = [self.slots.mentions(sentence) for sentence, _ in pairs]
         delexicalized = delexicalize_pairs(self.slots, pairs, mentions)
         return [
-            TokenizedPair(*pair, found, bare)
-            for pair, found, bare in zip(pairs, mentions, delexicalized)
+            TokenizedPair(*pair, mentioned, bare)
+            for pair, mentioned, bare in zip(pairs, mentions, delexicalized)
         ]
 
     def training_sentence(self, sentence: str, program: str) -> BarePair:

@@ -19,7 +19,7 @@ from nqg.grammar.grammar import SLOT
 from nqg.slots.slot import Slot
 from nqg.slots.string_grammar import word_pattern
 from nqg.slots.value_patterns import slot_values
-from nqg.text.brackets import BRACKETS
+from nqg.text.brackets import BRACKETS, CLOSING_BRACKETS
 from nqg.text.patterns import Pattern, regular_expression
 from nqg.text.programs import ProgramTokenizer
 from nqg.types.target_grammar import (
@@ -131,7 +131,9 @@ class _SchemaWriter:
             # A category may hold itself.
             self.definitions[name] = {}
             productions = self.productions[category]
-            options = [self.value(each.right, each) for each in productions]
+            options = [
+                self.value(production.right, production) for production in productions
+            ]
             self.definitions[name] = _any_of(options)
         return {"$ref": f"#/$defs/{name}"}
 
@@ -148,7 +150,7 @@ class _SchemaWriter:
             if self.slot_of[symbol].kind in NUMBER_KINDS and not values.listed:
                 return {"type": "number"}
             return _any_of(
-                [{"const": _read(each, production)} for each in values.listed]
+                [{"const": _read(value, production)} for value in values.listed]
             )
         return {"const": _read(symbol, production)}
 
@@ -187,11 +189,11 @@ class _SchemaWriter:
             for production in self.productions[symbol]:
                 yield from self._spelled(production.right, above | {symbol})
         elif isinstance(symbol, Wildcard):
-            known = frozenset[str]()
+            excluded = frozenset[str]()
             if symbol is Wildcard.NEW_TOKEN:
-                known = self.grammar.terminals
+                excluded = self.grammar.terminals
             is_text = symbol is Wildcard.TOKENS
-            yield None if is_text else word_pattern(self.programs, known, '"')
+            yield None if is_text else word_pattern(self.programs, excluded, '"')
         else:
             values = slot_values(self.slot_of[symbol])
             yield from values.listed
@@ -265,9 +267,9 @@ class _SchemaWriter:
         schema = self.value(value, production)
         keys = list(self._keys(key, production))
         for name in keys:
-            known = members.setdefault(name, [])
-            if schema not in known:
-                known.append(schema)
+            schemas = members.setdefault(name, [])
+            if schema not in schemas:
+                schemas.append(schema)
         return keys
 
     def _keys(self, symbols: Symbols, production: Production) -> Iterator[str]:
@@ -303,14 +305,14 @@ class _SchemaWriter:
             return
         if category in seen:
             return
-        rights = [each.right for each in self.productions[category]]
+        rights = [inner.right for inner in self.productions[category]]
         if not any(len(_split(right)) > 1 for right in rights):
             yield self._reference(category)
             return
         seen.add(category)
         for inner in self.productions[category]:
-            for each in _split(inner.right):
-                yield from self._items(each, inner, seen)
+            for item in _split(inner.right):
+                yield from self._items(item, inner, seen)
 
 
 def _split(symbols: Symbols) -> list[Symbols]:
@@ -322,7 +324,7 @@ def _split(symbols: Symbols) -> list[Symbols]:
             is_quoted = not is_quoted
         elif not is_quoted and symbol in BRACKETS:
             depth += 1
-        elif not is_quoted and symbol in BRACKETS.values():
+        elif not is_quoted and symbol in CLOSING_BRACKETS:
             depth -= 1
         elif symbol == "," and not depth and not is_quoted:
             parts.append([])
@@ -339,7 +341,7 @@ def _is_closed_by_last(symbols: Symbols) -> bool:
             is_quoted = not is_quoted
         elif not is_quoted and symbol in BRACKETS:
             depth += 1
-        elif not is_quoted and symbol in BRACKETS.values():
+        elif not is_quoted and symbol in CLOSING_BRACKETS:
             depth -= 1
             if not depth:
                 return at == len(symbols) - 1

@@ -11,10 +11,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TypeVar
 
 from nqg.grammar.grammar import SLOT, NonTerminal, Rule, Symbol
 from nqg.slots.matcher import (
+    AnySymbol,
     Mention,
     Sentence,
     SlotMatcher,
@@ -262,10 +262,9 @@ def strip_indices(tokens: Iterable[str]) -> tuple[str, ...]:
     return tuple(slot_of(token) or token for token in tokens)
 
 
-S = TypeVar("S")
-
-
-def substitute(symbols: Iterable[S], replacements: Mapping[S, S]) -> tuple[S, ...]:
+def substitute(
+    symbols: Iterable[AnySymbol], replacements: Mapping[AnySymbol, AnySymbol]
+) -> tuple[AnySymbol, ...]:
     return tuple(replacements.get(symbol, symbol) for symbol in symbols)
 
 

@@ -275,7 +275,7 @@ def encoder_tokens(
     if slots is None:
         return list(map(words_of, sources))
     replaced = []
-    for sentence, found in zip(sources, mentions or mentions_of(grammar, sources)):
+    for sentence, mentioned in zip(sources, mentions or mentions_of(grammar, sources)):
         tokens = list(words_of(sentence))
         # Unknown words show their casing alone, as the last slot of free text has it.
         if slots.free_text and known is not None:
@@ -287,7 +287,7 @@ def encoder_tokens(
                     )
         # These spans do not overlap, and their length stays, so that positions hold.
         for readings in longest_spans(
-            mention for mention in found if mention.slot not in slots.free_text
+            mention for mention in mentioned if mention.slot not in slots.free_text
         ):
             first = min(readings)
             length = first.end - first.start

@@ -36,7 +36,7 @@ MAX_COMPARED_NAMES = 100_000
 Tokens = tuple[str, ...]
 Sentence = Sequence[str] | TokenizedSentence
 TokenizeValue = Callable[[str, str], Sequence[str]]
-S = TypeVar("S")
+AnySymbol = TypeVar("AnySymbol")
 
 
 class Mention(NamedTuple):
@@ -229,8 +229,10 @@ class SlotMatcher:
         for sentence, mentions in zip(sentences, found):
             by_words[sentence.words].update(mentions)
             originals.setdefault(sentence.words, sentence)
-        known = {words: tuple(sorted(mentions)) for words, mentions in by_words.items()}
-        return replace(self, known=known, originals=originals)
+        cached = {
+            words: tuple(sorted(mentions)) for words, mentions in by_words.items()
+        }
+        return replace(self, known=cached, originals=originals)
 
     def is_safely_quoted(self, slot: str, value: Sequence[str], quote: str) -> bool:
         """Whether a value cannot end the quotes around it or, without any, the argument that it is.
@@ -401,7 +403,9 @@ def find_tokens(value: Tokens, target: Tokens, start: int = 0) -> int | None:
     return None
 
 
-def fill_slot(symbols: Iterable[S], slot: str, value: Tokens) -> tuple[S | str, ...]:
+def fill_slot(
+    symbols: Iterable[AnySymbol], slot: str, value: Tokens
+) -> tuple[AnySymbol | str, ...]:
     """Symbols with a value in the place of a slot's terminal."""
     runs = (value if symbol == slot else (symbol,) for symbol in symbols)
     return tuple(chain.from_iterable(runs))

@@ -203,9 +203,9 @@ def _read_slot(name: str, table: SlotTable, folder: Path, tokenize: Tokenize) ->
         if getattr(table, source) is not None
     ]
     if len(sources) != 1:
-        found = " and ".join(sources) or "neither"
+        actual = " and ".join(sources) or "neither"
         expected = "expected one of kind, regex, gazetteer, column or text"
-        raise FormatError(f"slot '{name}': {expected}, found {found}")
+        raise FormatError(f"slot '{name}': {expected}, found {actual}")
     if table.kind is not None and table.kind not in BUILT_IN:
         raise FormatError(
             f"slot '{name}': {UnknownName('kind of slot', table.kind, BUILT_IN)}"

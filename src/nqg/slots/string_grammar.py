@@ -235,12 +235,12 @@ class _Product:
         while is_changed:
             is_changed = False
             for category, before in list(self.ends):
-                known = self.ends[category, before]
-                count = len(known)
+                ends = self.ends[category, before]
+                count = len(ends)
                 for right in self.rights[category]:
                     for _, state, _ in self._spelled(right, before):
-                        known[state] = None
-                is_changed |= len(known) > count
+                        ends[state] = None
+                is_changed |= len(ends) > count
             is_changed |= self.has_new_keys
             self.has_new_keys = False
         for end in self.ends[self.target_grammar.start, self.spelling.begin]:
@@ -317,16 +317,16 @@ class _Product:
             gap, _, gap_behind, after = self.spelling.write(state, ["x"])
             yield [gap, Reference(ANYTHING), gap_behind], after
         else:
-            known: frozenset[str] = frozenset()
+            excluded: frozenset[str] = frozenset()
             if wildcard is Wildcard.NEW_TOKEN:
-                known = self.target_grammar.terminals
-            name = "NEW_WORD" if known else "WORD"
+                excluded = self.target_grammar.terminals
+            name = "NEW_WORD" if excluded else "WORD"
             if (name, state.quote) not in self.words:
-                pattern = word_pattern(self.programs, known, state.quote)
+                pattern = word_pattern(self.programs, excluded, state.quote)
                 self.words[name, state.quote] = pattern
             yield self._matching(name, self.words[name, state.quote], "x", state)
             if state.quote and self.programs.scheme == "code":
-                yield from self._marks(known, state)
+                yield from self._marks(excluded, state)
 
     def _marks(
         self, known: frozenset[str], state: SpellingState

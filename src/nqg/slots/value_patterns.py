@@ -15,7 +15,7 @@ from nqg.slots.values import LANGUAGES
 from nqg.text.patterns import (
     APOSTROPHES,
     DIGIT,
-    DIGITS,
+    DIGIT_RUN,
     LETTER,
     NUMBER,
     WORD_CHARACTER,
@@ -138,8 +138,8 @@ def _names(field: str) -> Iterator[str]:
 
 
 def _iso_duration() -> Pattern:
-    amount = concatenation(DIGITS, optional(".", DIGITS))
-    day = concatenation(DIGITS, "D")
+    amount = concatenation(DIGIT_RUN, optional(".", DIGIT_RUN))
+    day = concatenation(DIGIT_RUN, "D")
     units = [optional(amount, unit) for unit in "HM"]
     seconds = concatenation(amount, "S")
     # At least one unit stands behind the T.
@@ -207,17 +207,17 @@ _FIELDS: dict[str, tuple[Pattern, str]] = {
         "7",
     ),
     "suffix": (alternatives(("st", "nd", "rd", "th")), "th"),
-    "decimal": (concatenation(optional("-"), DIGITS, ".", DIGITS), "5.0"),
+    "decimal": (concatenation(optional("-"), DIGIT_RUN, ".", DIGIT_RUN), "5.0"),
     "grouped": (
         concatenation(
             optional("-"),
             repeated(DIGIT, 1, 3),
             repeated(concatenation(",", repeated(DIGIT, 3, 3))),
-            optional(".", DIGITS),
+            optional(".", DIGIT_RUN),
         ),
         "5",
     ),
-    "index": (DIGITS, "5"),
+    "index": (DIGIT_RUN, "5"),
     "unit": (
         concatenation(
             alternatives(("second", "minute", "hour", "day", "week")), optional("s")
@@ -241,8 +241,8 @@ _CLOCK = concatenation(
     repeated(DIGIT, 1, 2), repeated(concatenation(":", repeated(DIGIT, 2, 2)), 1, 2)
 )
 # Numbers with a sign or a fraction, dates and times are single tokens, too.
-SIGNED = concatenation("-", DIGITS, optional(".", DIGITS))
-FRACTION = concatenation(DIGITS, ".", DIGITS)
+SIGNED = concatenation("-", DIGIT_RUN, optional(".", DIGIT_RUN))
+FRACTION = concatenation(DIGIT_RUN, ".", DIGIT_RUN)
 NUMERIC_TOKENS: tuple[Pattern, ...] = (_YEAR_MONTH_DAY, _CLOCK, FRACTION, SIGNED)
 # Words with an apostrophe inside: don't.
 CONTRACTION = concatenation(

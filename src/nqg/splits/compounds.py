@@ -18,7 +18,7 @@ from typing import NamedTuple
 from nqg.data.example import Example
 from nqg.errors import FormatError, SettingsError, UnknownName
 from nqg.extensions import load_extension
-from nqg.text.brackets import BRACKETS
+from nqg.text.brackets import BRACKETS, CLOSING_BRACKETS
 
 # Labels of nodes that no symbol of the target names.
 NAMELESS = frozenset({"", "()", "[]", "{}"})
@@ -83,7 +83,7 @@ def bracket_tree(target: str) -> Tree:
             top.bracket = token
         elif token in BRACKETS:
             path.append(OpenNode(token))
-        elif token in BRACKETS.values():
+        elif token in CLOSING_BRACKETS:
             path.pop()
             if BRACKETS.get(top.bracket) != token:
                 raise FormatError(f"found '{token}', expected {top.expected()}")
@@ -180,8 +180,8 @@ def regex_template(pattern: str, blank: str = "_") -> Template:
 
 
 # Numbers and quoted strings that stand alone between spaces.
-CONSTANTS = r"""(?<!\S)(?:-?[0-9]+(?:\.[0-9]+)?|"[^"]*"|'[^']*')(?!\S)"""
-constants_template = regex_template(CONSTANTS)
+CONSTANT_PATTERN = r"""(?<!\S)(?:-?[0-9]+(?:\.[0-9]+)?|"[^"]*"|'[^']*')(?!\S)"""
+constants_template = regex_template(CONSTANT_PATTERN)
 
 
 class Decomposition(NamedTuple):
@@ -204,7 +204,7 @@ class Language:
 
 
 FUNQL = Language(
-    "funql", BRACKET_TREES, regex_template(rf"(?<!\S)m[0-9]+(?!\S)|{CONSTANTS}")
+    "funql", BRACKET_TREES, regex_template(rf"(?<!\S)m[0-9]+(?!\S)|{CONSTANT_PATTERN}")
 )
 BRACKETED = Language("brackets", BRACKET_TREES, constants_template)
 TOKENS_LANGUAGE = Language(

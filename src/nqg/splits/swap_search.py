@@ -77,18 +77,18 @@ def decomposed(examples: Sequence[Example], decomposition: Decomposition) -> Dec
     """
 
     def counters(features: Callable[[str], Counter[str]]) -> Iterator[Counter[str]]:
-        known: dict[str, Counter[str]] = {}
+        by_target: dict[str, Counter[str]] = {}
         for number, example in enumerate(examples, start=1):
             target = example.target
-            if target not in known:
+            if target not in by_target:
                 try:
-                    known[target] = features(target)
+                    by_target[target] = features(target)
                 except FormatError as error:
                     reason = (
                         f"the target of example {number}, '{target}': {error.reason}"
                     )
                     raise FormatError(reason) from error
-            yield known[target]
+            yield by_target[target]
 
     return Decomposed(*(bags(counters(features)) for features in decomposition))
 
@@ -603,7 +603,7 @@ MOVES_PER_EXAMPLE = 1_000
 USUAL_MOVES = 25_000_000
 MAX_RESTARTS = 15
 # Dev sets to choose from. They trade time for a test part that is nearer to the goal; not measured.
-DRAWS = 100
+DRAWS_WITH_DEV = 100
 
 
 def usual_budget(settings: TmcdSettings, examples: int) -> Budget:
@@ -650,7 +650,7 @@ def tmcd_search(
     def without(dev: list[int]) -> Arrangement:
         return arrangement(data, best.train, np.setdiff1d(held_out, dev))
 
-    draws = DRAWS if sizes.dev else 1
+    draws = DRAWS_WITH_DEV if sizes.dev else 1
     devs = [sorted(rng.sample(held_out, sizes.dev)) for _ in range(draws)]
     dev = min(devs, key=lambda dev: objective(without(dev), goal))
     reached = without(dev)

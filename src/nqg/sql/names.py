@@ -175,10 +175,10 @@ def parse_query(query: str) -> tuple[exp.Expr, list[Select]]:
         return statements[0], list(_selects(scope, None, None))
     except ParseError as error:
         # Name the place by the words before it, because a query may be one long line.
-        place = error.errors[0]
-        before = " ".join(str(place["start_context"]).split()[-4:])
+        fault = error.errors[0]
+        before = " ".join(str(fault["start_context"]).split()[-4:])
         raise FormatError(
-            f"the query cannot be parsed at '{place['highlight']}' after '{before}'"
+            f"the query cannot be parsed at '{fault['highlight']}' after '{before}'"
         ) from None
     except SqlglotError as error:
         raise FormatError(f"the query cannot be parsed: {error}") from None

@@ -197,13 +197,13 @@ class SqlPrograms:
                     shared[column] = names.values.keys()
         # Of columns with the same values the largest, or the first of them, is the slot.
         largest = sorted(shared, key=lambda column: -len(shared[column]))
-        place = str(database if is_url(database) else Path(database).resolve())
+        address = str(database if is_url(database) else Path(database).resolve())
         slots: dict[str, dict[str, str]] = {}
         for column, values in shared.items():
             larger = largest[: largest.index(column)]
-            if not any(values <= shared[other] for other in larger):
+            if not any(values <= shared[rival] for rival in larger):
                 name = re.sub(r"[^a-z0-9]+", "-", column).strip("-")
-                slots[name] = {"column": column, "database": place}
+                slots[name] = {"column": column, "database": address}
         if len(numbers) >= FEWEST:
             slots["number"] = {"kind": "number"}
         return slots, left_out

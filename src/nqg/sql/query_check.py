@@ -26,10 +26,10 @@ MOST_SELECTS = 50
 # Each may double the length of a value; at a server, memory is not ours to bound.
 MOST_CONCATENATIONS = 8
 
-_MARKS = "( ) , . * + - / = <> < > <= >= != ||"
-MARKS = frozenset(_MARKS.split())
-_KEYWORDS = "case when then else end offset escape true false"
-KEYWORDS = RESERVED.union(_KEYWORDS.split())
+_OPERATORS = "( ) , . * + - / = <> < > <= >= != ||"
+OPERATORS = frozenset(_OPERATORS.split())
+_SQL_KEYWORDS = "case when then else end offset escape true false"
+SQL_KEYWORDS = RESERVED.union(_SQL_KEYWORDS.split())
 # Forbidden even where a column is called so: they write, or tell of the server.
 _FORBIDDEN = """
     into for procedure with returning current_catalog current_date current_role current_schema current_time
@@ -38,22 +38,22 @@ _FORBIDDEN = """
 FORBIDDEN = frozenset(_FORBIDDEN.split())
 # None of them makes a value much longer than its arguments, or is a name that PostgreSQL
 # leaves to functions of others.
-_FUNCTIONS = """
+_COMMON_FUNCTIONS = """
     abs avg ceil ceiling coalesce count date floor length lower ltrim max min nullif round rtrim sign substr substring
     sum trim upper
 """
-FUNCTIONS = frozenset(_FUNCTIONS.split())
-_OTHER_FUNCTIONS = "datetime ifnull iif instr julianday strftime time total typeof"
-OTHER_FUNCTIONS = FUNCTIONS.union(_OTHER_FUNCTIONS.split())
+COMMON_FUNCTIONS = frozenset(_COMMON_FUNCTIONS.split())
+_SQLITE_FUNCTIONS = "datetime ifnull iif instr julianday strftime time total typeof"
+SQLITE_FUNCTIONS = COMMON_FUNCTIONS.union(_SQLITE_FUNCTIONS.split())
 # The forms of a query, by the names that sqlglot gives its nodes.
-_FORMS = """
+_ALLOWED_FORMS = """
     Select Union Intersect Except Subquery From Where Group Having Order Ordered Limit Offset Join Table TableAlias
     Column Identifier Star Alias Literal Paren Tuple Boolean Null Neg Not And Or EQ NEQ LT LTE GT GTE Is In Between Like
     Escape Exists All Any Distinct Add Sub Mul Div DPipe Case If Anonymous
     Abs Avg Ceil Coalesce Count Date Floor Length Lower Max Min Nullif Round Sign Substring Sum Trim Upper
     StrPosition TimeToStr TsOrDsToTimestamp Typeof
 """
-FORMS = frozenset(_FORMS.split())
+ALLOWED_FORMS = frozenset(_ALLOWED_FORMS.split())
 
 
 def checked_words(words: Sequence[str], schema: Schema, url: str) -> list[str]:
@@ -62,7 +62,7 @@ def checked_words(words: Sequence[str], schema: Schema, url: str) -> list[str]:
     if words[-1] == ";":
         words.pop()
     backend = url.partition(":")[0].partition("+")[0]
-    functions = FUNCTIONS if backend == "postgresql" else OTHER_FUNCTIONS
+    functions = COMMON_FUNCTIONS if backend == "postgresql" else SQLITE_FUNCTIONS
     row_ids = ROW_IDS if backend == "sqlite" else frozenset[str]()
     try:
         _check_size(words)
@@ -92,7 +92,7 @@ def _check_words(
     """
     lower = list(map(str.lower, words))
     tables = schema.columns_of_tables
-    names = {*KEYWORDS, *tables}.union(*tables.values())
+    names = {*SQL_KEYWORDS, *tables}.union(*tables.values())
     # A name behind `as` or behind a table is an alias.
     for before, word in pairwise(lower):
         if before == "as" or before in tables:
@@ -102,15 +102,17 @@ def _check_words(
         if is_string(word):
             is_allowed = "\\" not in word
         elif not NAME.fullmatch(word):
-            is_allowed = word in MARKS or is_number(word)
-        elif after == "(" and word not in KEYWORDS:
+            is_allowed = word in OPERATORS or is_number(word)
+        elif after == "(" and word not in SQL_KEYWORDS:
             is_allowed = word in functions
         else:
             is_allowed = word in names
         if not is_allowed:
             raise FormatError(f"{word!r:.80} is not allowed in it")
     for before, word in pairwise(lower):
-        is_type = is_string(word) and NAME.fullmatch(before) and before not in KEYWORDS
+        is_type = (
+            is_string(word) and NAME.fullmatch(before) and before not in SQL_KEYWORDS
+        )
         if is_type or (before, word) == (")", "."):
             raise FormatError(f"{word!r:.80} is not allowed after {before!r:.80}")
 
@@ -127,7 +129,7 @@ def _check_forms(query: str, schema: Schema, row_ids: frozenset[str]) -> None:
     resolved = {id(column) for select in selects for column in select.columns}
     for node in tree.walk():
         form = type(node).__name__
-        is_allowed = form in FORMS
+        is_allowed = form in ALLOWED_FORMS
         if isinstance(node, exp.Column):
             is_allowed = id(node) in resolved and not node.args.get("db")
         elif isinstance(node, exp.Table):

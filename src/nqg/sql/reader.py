@@ -75,8 +75,8 @@ class DatabaseReader:
         for name, columns in contents.tables.items():
             tables.append(Table(name.lower(), tuple(map(str.lower, columns))))
         keys = []
-        for table, column, other, refers_to in contents.foreign_keys:
-            key = f"{table}.{column}".lower(), f"{other}.{refers_to}".lower()
+        for table, column, referred, refers_to in contents.foreign_keys:
+            key = f"{table}.{column}".lower(), f"{referred}.{refers_to}".lower()
             keys.append(ForeignKey(*key))
         return Schema(contents.database.lower(), tuple(tables), tuple(keys))
 

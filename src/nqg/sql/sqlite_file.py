@@ -105,10 +105,10 @@ def _add_table(connection: sqlite3.Connection, raw: bytes, contents: Contents) -
         keys = connection.execute(
             'select "from", "table", "to" from pragma_foreign_key_list(?)', [table]
         )
-        for column, other, refers_to in keys.fetchall():
+        for column, referred, refers_to in keys.fetchall():
             # A reference to the primary key need not name it.
             if refers_to is not None:
-                contents.foreign_keys.append((table, column, other, refers_to))
+                contents.foreign_keys.append((table, column, referred, refers_to))
     except (sqlite3.Error, UnicodeDecodeError) as error:
         contents.leave_out(raw.decode("utf-8", "replace"), error)
 

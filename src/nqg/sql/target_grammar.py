@@ -163,8 +163,8 @@ def _constants(constants: SqlConstants | None) -> Iterator[str]:
     numbers = "<#>" if constants is None else " | ".join(constants.numbers)
     yield f"\n# Constants\n<number> ::= {numbers}"
     # A string may hold the other quotation mark, but never its own.
-    for quote, other in (SQL_QUOTES, reversed(SQL_QUOTES)):
-        pieces = f"<'> | {other}"
+    for quote, inner_quote in (SQL_QUOTES, reversed(SQL_QUOTES)):
+        pieces = f"<'> | {inner_quote}"
         if constants is not None:
             inside = dict.fromkeys((*constants.inside_strings, SPACE))
             inside.pop(quote, None)

@@ -54,14 +54,14 @@ def sql_words(text: str) -> tuple[str, ...]:
     >>> sql_words("select t1.name from t as t1 where x >= -1.5 and y = 'a b'")[-8:]
     ('where', 'x', '>=', '-1.5', 'and', 'y', '=', "'a b'")
     """
-    found = _SQL_WORD.findall(text)
+    spelled = _SQL_WORD.findall(text)
     for quote in SQL_QUOTES:
-        if quote in found:
+        if quote in spelled:
             raise FormatError(
                 f"a string is opened by {quote} and never closed in the query {text!r}"
             )
     words: list[str] = []
-    for word in found:
+    for word in spelled:
         # In `a -1` the sign is an operator, in `= -1` it belongs to the number.
         if word[0] == "-" != word and words:
             left = words[-1]

@@ -13,12 +13,11 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
-from nqg.text.brackets import BRACKETS, CODE_QUOTES
+from nqg.text.brackets import BRACKETS, CLOSING_BRACKETS, CODE_QUOTES
 
 # The share of calls that may be written in another order, by mistake: where there are more, the
 # order tells something. It is the share that the tokenizers tolerate too; not measured.
 TOLERATED_CALLS = 0.01
-CLOSING = frozenset(BRACKETS.values())
 
 CallKey = tuple[str, frozenset[str]]
 
@@ -62,7 +61,7 @@ def named_calls(tokens: Sequence[str]) -> Iterator[NamedCall]:
     """
     brackets: list[_OpenBracket] = []
     quote, before = "", ""
-    for place, token in enumerate(tokens):
+    for position, token in enumerate(tokens):
         if quote:
             if token == quote:
                 quote = ""
@@ -72,14 +71,16 @@ def named_calls(tokens: Sequence[str]) -> Iterator[NamedCall]:
             function = ""
             if token == "(" and any(map(str.isalnum, before)):
                 function = before
-            brackets.append(_OpenBracket(function, [place + 1]))
-        elif token in CLOSING and brackets:
+            brackets.append(_OpenBracket(function, [position + 1]))
+        elif token in CLOSING_BRACKETS and brackets:
             bracket = brackets.pop()
-            call = _named_call(tokens, bracket.function, [*bracket.starts, place + 1])
+            call = _named_call(
+                tokens, bracket.function, [*bracket.starts, position + 1]
+            )
             if call:
                 yield call
         elif token == "," and brackets:
-            brackets[-1].starts.append(place + 1)
+            brackets[-1].starts.append(position + 1)
         before = token
 
 

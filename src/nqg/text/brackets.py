@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 BRACKETS = {"(": ")", "[": "]", "{": "}"}
+CLOSING_BRACKETS = frozenset(BRACKETS.values())
 # They stand around strings in nearly all languages of programs, a backquote in some.
 QUOTES = ('"', "'")
 CODE_QUOTES = frozenset("\"'`")
@@ -28,7 +29,7 @@ def bracket_error(tokens: Sequence[str], quotes: Collection[str] = ()) -> str:
             continue
         elif token in BRACKETS:
             opened.append(token)
-        elif token in BRACKETS.values():
+        elif token in CLOSING_BRACKETS:
             if not opened:
                 return f"'{token}' closes nothing"
             if BRACKETS[opened[-1]] != token:

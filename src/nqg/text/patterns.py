@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-LAST_CHARACTER = 0x10FFFF
 # Letters, digits and marks as far as ranges of a few alphabets tell them: no expression of another
 # engine agrees exactly with Python's `\w`.
 _WORD_RANGES = (
@@ -149,9 +148,8 @@ WORD_CHARACTER = Characters(
 )
 LETTER = WORD_CHARACTER.without("0123456789_")
 DIGIT = Characters.of("0123456789")
-SPACE = Characters.of(" \t")
-DIGITS = repeated(DIGIT, 1)
-NUMBER = concatenation(optional("-"), DIGITS, optional(".", DIGITS))
+DIGIT_RUN = repeated(DIGIT, 1)
+NUMBER = concatenation(optional("-"), DIGIT_RUN, optional(".", DIGIT_RUN))
 APOSTROPHES = "'’"
 
 
@@ -177,10 +175,10 @@ def other_words(
     def rest(prefix: str) -> Pattern:
         """What may follow a prefix of known words."""
         following = sorted(children.get(prefix, ()))
-        other = alphabet.without(following)
+        remaining = alphabet.without(following)
         options: list[Pattern] = []
-        if other.ranges:
-            options.append(concatenation(other, repeated(alphabet)))
+        if remaining.ranges:
+            options.append(concatenation(remaining, repeated(alphabet)))
         for character in following:
             longer = prefix + character
             continued = rest(longer)
@@ -293,7 +291,7 @@ def _gbnf_grouped(pattern: Pattern) -> str:
 
 def gbnf_string(text: str) -> str:
     escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
-    return '"' + "".join(escapes.get(each, each) for each in text) + '"'
+    return '"' + "".join(escapes.get(character, character) for character in text) + '"'
 
 
 def joined_words(word: Pattern, separator: Pattern | str = " ") -> Pattern:

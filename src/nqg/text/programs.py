@@ -63,9 +63,9 @@ _WORD_CHARACTER = re.compile(r"\w")
 # White space, or its absence, as a token.
 _GAP = re.compile(r"(?:[␣⇥⏎]|⟨[0-9a-f]+⟩)+|⁀")
 _VISIBLE = {" ": "␣", "\t": "⇥", "\n": "⏎"}
-_INVISIBLE = str.maketrans("␣⇥⏎", " \t\n")
+_CONTROL_PICTURES = str.maketrans("␣⇥⏎", " \t\n")
 # Signs of gaps, for which an atom could be taken.
-_SIGNS = signs("[␣⇥⏎⟨⁀].*")
+_PROGRAM_SIGNS = signs("[␣⇥⏎⟨⁀].*")
 
 
 class Atom(NamedTuple):
@@ -122,12 +122,12 @@ def gap_of_token(token: str) -> str | None:
         return None
     # The sign for no white space is followed by nothing.
     gap = re.sub("⟨(.*?)⟩", lambda code: chr(int(code[1], 16)), token.strip("⁀"))
-    return gap.translate(_INVISIBLE)
+    return gap.translate(_CONTROL_PICTURES)
 
 
 def token_text(token: str) -> str:
     """The atom that a token stands for."""
-    return unescape(token, _SIGNS)
+    return unescape(token, _PROGRAM_SIGNS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ class ProgramTokenizer:
                 ]
                 yield "".join(spaces) or "⁀"
             if atom.text:
-                yield escape(atom.text, _SIGNS)
+                yield escape(atom.text, _PROGRAM_SIGNS)
             left = atom
 
     def render(self, tokens: Iterable[str]) -> str:

@@ -102,9 +102,9 @@ def expanded_template(
 def _part(token: str, parts: Mapping[str, Sequence[str]]) -> Sequence[str]:
     match = _PART.fullmatch(token)
     if match is None or match[1] not in parts:
-        known = ", ".join(f"<{name}>" for name in parts) or "none"
+        defined = ", ".join(f"<{name}>" for name in parts) or "none"
         raise FormatError(
-            f"{token} is not defined; expected a line '{token} = (…|…)' above (known: {known})"
+            f"{token} is not defined; expected a line '{token} = (…|…)' above (known: {defined})"
         )
     return parts[match[1]]
 
@@ -145,7 +145,7 @@ def slots_in(sentence: str) -> list[TemplateSlot]:
         TemplateSlot(match[1], match[2] or match[1])
         for match in _SLOT.finditer(sentence)
     ]
-    arguments = [each.argument for each in slots]
+    arguments = [slot.argument for slot in slots]
     for argument in arguments:
         if arguments.count(argument) > 1:
             raise FormatError(

@@ -28,7 +28,7 @@ Casing = Literal["lower", "keep"]
 Punctuation = Literal["drop", "keep"]
 
 # They structure a sentence and name nothing.
-MARKS = frozenset(",;:.!?…¿¡-–—·。、，；：！？؟،؛।")
+PUNCTUATION = frozenset(",;:.!?…¿¡-–—·。、，；：！？؟،؛।")
 SPELLINGS = str.maketrans({**dict.fromkeys("’‘ʼ", "'"), **dict.fromkeys("“”„«»", '"')})
 # Letters before it are Latin ones, composed.
 FIRST_NON_LATIN = "\u02b0"
@@ -36,7 +36,7 @@ FIRST_NON_LATIN = "\u02b0"
 TOLERATED = 0.01
 
 # Marks of direction, soft hyphens, zero-width spaces.
-_INVISIBLE = regex.compile(r"[\p{Cf}--[\u200c\u200d]]+", regex.V1)
+_FORMAT_CHARACTERS = regex.compile(r"[\p{Cf}--[\u200c\u200d]]+", regex.V1)
 # White space as `str.split` has it.
 _SPACED = re.compile(r"\S+")
 _CLITIC = r"['’](?:[sSmMdD]|re|ll|ve|RE|LL|VE)\b"
@@ -110,7 +110,10 @@ class SentenceTokenizer:
                 tokens.append(Token(self._cased(word), start, chunk.end()))
                 continue
             for match in _SENTENCE_TOKEN.finditer(word):
-                visible = _INVISIBLE.sub("", match[0].translate(SPELLINGS)) or match[0]
+                visible = (
+                    _FORMAT_CHARACTERS.sub("", match[0].translate(SPELLINGS))
+                    or match[0]
+                )
                 cased = self._cased(normalize("NFC", visible))
                 tokens.append(Token(cased, start + match.start(), start + match.end()))
         # A text without anything visible is split at its spaces.
@@ -133,7 +136,9 @@ class SentenceTokenizer:
         """The tokens but for punctuation, if it is dropped and anything else is left."""
         if self.punctuation == "keep":
             return tuple(tokens)
-        return tuple([token for token in tokens if token.text not in MARKS] or tokens)
+        return tuple(
+            [token for token in tokens if token.text not in PUNCTUATION] or tokens
+        )
 
     def _cased(self, text: str) -> str:
         if self.casing == "lower":
@@ -256,9 +261,9 @@ def detected_scheme(sentences: Iterable[str]) -> Scheme:
     apart = glued = 0
     for token, times in counts.items():
         inside = EVERYTHING.tokenize(token)
-        if MARKS.issuperset(inside):
+        if PUNCTUATION.issuperset(inside):
             apart += times
-        elif inside[0] in MARKS or inside[-1] in MARKS:
+        elif inside[0] in PUNCTUATION or inside[-1] in PUNCTUATION:
             glued += times
     if apart and glued <= TOLERATED * apart:
         return "spaces"

@@ -30,11 +30,11 @@ MAX_CLAUSES = 7
 COMMA = ","
 SHOWN_OF_PROGRAM = 80
 
-_NAME = r"\w[\w.:-]*(?:\s\.\s\w+)*"
+_CALLED_NAME = r"\w[\w.:-]*(?:\s\.\s\w+)*"
 # What stands before the bracket of a call: perhaps a separator, and the name.
-_BEFORE_CALL = re.compile(rf"(\s*(?:;|&&|,|\n)\s*|)({_NAME}\s*)")
+_BEFORE_CALL = re.compile(rf"(\s*(?:;|&&|,|\n)\s*|)({_CALLED_NAME}\s*)")
 _AFTER_CALLS = re.compile(r"\s*;?\s*")
-_BEFORE_FIRST_CALL = re.compile(rf"{_NAME}\s*\(")
+_BEFORE_FIRST_CALL = re.compile(rf"{_CALLED_NAME}\s*\(")
 # Marks that separate clauses without a connective.
 _SEPARATING = re.compile(r";|[,.!?]\s")
 
@@ -297,10 +297,10 @@ def fit_sequences(
     kinds: Counter[str] = Counter()
     for program in programs:
         for kind, read in (("json", json_calls), ("code", code_calls)):
-            found = read(program)
-            kinds[kind] += bool(found.calls)
-            if len(found.calls) > 1:
-                formats[found.opening, found.separators[0], found.closing] += 1
+            sequence = read(program)
+            kinds[kind] += bool(sequence.calls)
+            if len(sequence.calls) > 1:
+                formats[sequence.opening, sequence.separators[0], sequence.closing] += 1
     shown = min(formats, key=lambda written: (-formats[written], written), default=None)
     language = detected_language(sentences)
     if shown and (setting == "allow" or shown[0] or shown[1].strip() != COMMA):

@@ -26,7 +26,7 @@ from nqg.text.programs import (
     token_text,
 )
 
-END = ""  # what follows the last token
+END_OF_PROGRAM = ""  # what follows the last token
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,9 @@ class Spelling:
 
     def end(self, state: SpellingState) -> str:
         """What is written behind the last token."""
-        return self.gaps.setdefault(state, {}).setdefault(END, self._end(state))
+        return self.gaps.setdefault(state, {}).setdefault(
+            END_OF_PROGRAM, self._end(state)
+        )
 
     def merge_states(self) -> None:
         """End the first pass: join states that the tokens behind them do not tell apart."""
@@ -93,14 +95,14 @@ class Spelling:
             if len(set(gaps.values())) == 1 and state.left != BEGIN:
                 self.gaps_behind[state] = next(iter(gaps.values()))
                 gaps = self.gaps[state] = dict.fromkeys(gaps, "")
-            for other in kept:
-                known = self.gaps[other]
+            for earlier in kept:
+                earlier_gaps = self.gaps[earlier]
                 is_alike = all(
-                    known.get(token, gap) == gap for token, gap in gaps.items()
+                    earlier_gaps.get(token, gap) == gap for token, gap in gaps.items()
                 )
-                if is_alike and other.quote == state.quote:
-                    self.merged[state] = other
-                    known.update(gaps)
+                if is_alike and earlier.quote == state.quote:
+                    self.merged[state] = earlier
+                    earlier_gaps.update(gaps)
                     break
             else:
                 self.merged[state] = state

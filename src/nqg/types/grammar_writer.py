@@ -209,9 +209,9 @@ class GrammarWriter:
         for shape in shapes:
             count = self._corpus.calls[shape]
             calls += count
-            for place, keyword in enumerate(dict.fromkeys(shape.keywords)):
+            for position, keyword in enumerate(dict.fromkeys(shape.keywords)):
                 counts[keyword] += count
-                places[keyword] += place * count
+                places[keyword] += position * count
                 if shape.keywords.count(keyword) > 1:
                     repeated.add(keyword)
             if shape.keywords:

@@ -23,7 +23,7 @@ from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 from nqg.grammar.grammar import SLOT
-from nqg.text.brackets import BRACKETS
+from nqg.text.brackets import BRACKETS, CLOSING_BRACKETS
 
 Symbol = TypeVar("Symbol")
 # The tokens of a word; none where a form needs no word.
@@ -31,7 +31,6 @@ Word = tuple[str, ...]
 # The arity of a form with any number of arguments.
 ANY = -1
 
-CLOSING_BRACKETS = frozenset(BRACKETS.values())
 QUOTE_TOKENS = {'"': '"', "'": "'", "`": "`", "``": "''"}
 # From the loosest to the tightest. A word of this list is an operator only between two terms.
 OPERATORS = (
@@ -52,7 +51,7 @@ INFIX = {
 }
 # a AND b AND c is one list of three.
 LISTS = frozenset((*";,|&+*", "||", "or", "OR", "&&", "and", "AND"))
-KEYWORDS = frozenset(("=", ":", ":=", "=>"))
+KEYWORD_OPERATORS = frozenset(("=", ":", ":=", "=>"))
 STATEMENT_ENDS = (".", ";")
 
 
@@ -379,7 +378,7 @@ def _operation(items: Sequence[Term], loosest: int) -> Term:
     if len(set(names)) == 1 and (name in LISTS or name == "."):
         arity = ANY if name in LISTS else len(operands)
         return Term(Form(arity=arity, separator=name), (), tuple(operands))
-    if len(names) == 1 and name in KEYWORDS and left.keyword():
+    if len(names) == 1 and name in KEYWORD_OPERATORS and left.keyword():
         return Term(Form(opening=(name,), arity=1), left.keyword(), (operands[1],))
     for name, operand in zip(names, operands[1:]):
         left = Term(Form(arity=2, separator=name), (), (left, operand))

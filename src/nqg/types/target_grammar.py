@@ -40,7 +40,7 @@ _LINE_WIDTH = 100
 _BRACKETED = re.compile(r"<[^\s<>]+>")
 _NAME = re.compile(r"[^\s<>]*\w[^\s<>]*")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
-_SIGNS = signs(r"<[^\s<>]+>|\||::=|#.*")
+_GRAMMAR_SIGNS = signs(r"<[^\s<>]+>|\||::=|#.*")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -94,7 +94,7 @@ class Wildcard(Enum):
         return self.value
 
 
-WILDCARDS = {wildcard.value: wildcard for wildcard in Wildcard}
+WILDCARD_OF_TEXT = {wildcard.value: wildcard for wildcard in Wildcard}
 TargetSymbol = str | Category | Wildcard
 Node = TypeVar("Node")
 
@@ -128,7 +128,7 @@ def format_target_symbol(symbol: TargetSymbol) -> str:
     ['<set>', '\\<set>', '\\|', '<...>']
     """
     if isinstance(symbol, str):
-        return escape(symbol, _SIGNS)
+        return escape(symbol, _GRAMMAR_SIGNS)
     return str(symbol)
 
 
@@ -139,16 +139,18 @@ def read_target_symbol(text: str) -> TargetSymbol:
     ['<set>', '<set>', '<=', '<.>']
     """
     # Wildcards look like bracketed names, so they are told apart first.
-    if text in WILDCARDS:
-        return WILDCARDS[text]
+    if text in WILDCARD_OF_TEXT:
+        return WILDCARD_OF_TEXT[text]
     if text.startswith("#"):
         raise FormatError(
             f"comments stand on lines of their own; the token '{text}' is written '\\{text}'"
         )
     if not _BRACKETED.fullmatch(text):
-        return unescape(text, _SIGNS)
+        return unescape(text, _GRAMMAR_SIGNS)
     if not _NAME.fullmatch(text[1:-1]):
-        reason = f"'{text}' is neither <name> nor a wildcard ({', '.join(WILDCARDS)})"
+        reason = (
+            f"'{text}' is neither <name> nor a wildcard ({', '.join(WILDCARD_OF_TEXT)})"
+        )
         raise FormatError(f"{reason}; the token is written '\\{text}'")
     return Category(text[1:-1])
 

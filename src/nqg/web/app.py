@@ -268,8 +268,8 @@ async def validation_error(request: Request, error: RequestValidationError) -> R
     else:
         # The keys that lead to the value, but for the part of the request that has it.
         keys = [str(key) for key in first["loc"] if key not in ("body", "query")]
-        place = ".".join(keys) or "the body"
-        status, reason = 422, f"{place[:80]}: {first['msg']}"
+        field = ".".join(keys) or "the body"
+        status, reason = 422, f"{field[:80]}: {first['msg']}"
     reason = reason.encode("utf-8", "replace").decode()
     return HTTPError(status, reason).response(request.url.path)
 

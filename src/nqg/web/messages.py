@@ -28,7 +28,7 @@ from nqg.web.render import (
 )
 
 MOST_READINGS = 10
-MOST_WORDS = 40  # of a sentence whose chart is drawn
+MOST_DRAWN_WORDS = 40  # of a sentence whose chart is drawn
 ROW_HEIGHT = 34.0
 CHARACTER_WIDTH = 8.0
 
@@ -38,7 +38,7 @@ def chart_picture(source: Tokens, cells: Sequence[ChartSpan]) -> Markup:
     aloud.
     """
     words = len(source)
-    if words > MOST_WORDS:
+    if words > MOST_DRAWN_WORDS:
         return element(
             "p",
             f"The chart of {words} words is too wide to draw; the JSON answer has it.",
@@ -244,10 +244,10 @@ class BatchRequest(Message):
                 f"{len(lines):,} sentences; a batch holds at most {limits.sentences:,}",
             )
         for number, batch_line in enumerate(lines, start=1):
-            place = f"sentence {number}: "
+            prefix = f"sentence {number}: "
             if batch_line.line:
-                place = f"line {batch_line.line}: "
-            limits.check_length(batch_line.sentence, place)
+                prefix = f"line {batch_line.line}: "
+            limits.check_length(batch_line.sentence, prefix)
         return lines
 
 
@@ -301,13 +301,13 @@ class ReadingFound(Message):
             )
             message.derivation = [
                 DerivationStep(
-                    rule=str(each.rule),
-                    start=each.span.start,
-                    end=each.span.end,
+                    rule=str(hyperedge.rule),
+                    start=hyperedge.span.start,
+                    end=hyperedge.span.end,
                     depth=depth,
                     score=score,
                 )
-                for each, depth, score in steps
+                for hyperedge, depth, score in steps
             ]
         if draw:
             message.drawing = derivation_picture(
@@ -432,7 +432,9 @@ class ParseResponse(Message):
         first = answer.first
         judged = answer if answer.confidence is not None else first
         explain, draw = request.explain, request.drawings
-        readings = [ReadingFound.of(each, explain, draw) for each in first.readings]
+        readings = [
+            ReadingFound.of(reading, explain, draw) for reading in first.readings
+        ]
         response = cls(
             source=list(answer.source_tokens),
             target=answer.target,

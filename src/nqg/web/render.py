@@ -222,7 +222,7 @@ def joined(texts: Iterable[str]) -> Markup:
 
 HUES = 6  # colours that the hyperedges take in turn
 MAX_DRAWN_TOKENS = 600  # of a target that are drawn
-_SPACE = re.compile(r"\s*")
+_WHITE_SPACE = re.compile(r"\s*")
 MAX_DRAWN_HYPEREDGES = 400  # of a derivation that are drawn as a tree
 MAX_DRAWN_RULES = 200  # of a grammar that a notebook shows
 
@@ -294,7 +294,7 @@ def program_pieces(program: str, target: Tokens) -> list[tuple[str, str, int]]:
     pieces: list[tuple[str, str, int]] = []
     end = 0
     for number, token in enumerate(target):
-        start = _SPACE.match(program, end).end()  # type: ignore[union-attr] # which matches always
+        start = _WHITE_SPACE.match(program, end).end()  # type: ignore[union-attr] # which matches always
         if program.startswith(token, start):
             pieces.append((program[end:start], token, number))
             end = start + len(token)

@@ -110,8 +110,8 @@ class Batcher(Generic[Query, Result]):
         futures: list[asyncio.Future[Result]] = [
             loop.create_future() for _ in questions
         ]
-        for asked in zip(questions, futures, strict=True):
-            self._queue.put_nowait(asked)
+        for waiting in zip(questions, futures, strict=True):
+            self._queue.put_nowait(waiting)
         try:
             return list(await asyncio.gather(*futures))
         finally:
@@ -132,7 +132,7 @@ class Batcher(Generic[Query, Result]):
             while len(batch) < self._batch_size and not self._queue.empty():
                 batch.append(self._queue.get_nowait())
             # Questions that nobody waits for any more are left out.
-            waiting = [asked for asked in batch if not asked[1].done()]
+            waiting = [waiter for waiter in batch if not waiter[1].done()]
             if waiting:
                 questions = [question for question, _ in waiting]
                 self._busy_since = time.monotonic()
@@ -222,7 +222,9 @@ class UsageCounter:
         if order == "uses":
             matching.sort(key=lambda numbered: -self._counts[numbered[1]])
         # Draw the rules of this page only; all that match are counted.
-        page = [self._found(*each) for each in matching[offset : offset + limit]]
+        page = [
+            self._found(*numbered) for numbered in matching[offset : offset + limit]
+        ]
         return RulesResponse(found=len(matching), offset=offset, rules=page)
 
     def _found(self, number: int, rule: Rule) -> RuleFound:
@@ -330,9 +332,9 @@ class Service:
 
     async def explained(self, question: Question) -> Explained:
         self.limits.check_length(question.sentence)
-        found = await self._started().ask(question)
-        self._note(found.answer)
-        return found
+        explained = await self._started().ask(question)
+        self._note(explained.answer)
+        return explained
 
     def _note(self, answer: Answer) -> None:
         """Count the rules of an answer and log it; a log that cannot be written is no concern of
@@ -352,11 +354,11 @@ class Service:
     async def suggested(self, count: int) -> list[Suggestion]:
         """What to annotate of the log that the training file does not have."""
         log, train = self._reviewed()
-        known = train if train.exists() else None
+        annotated = train if train.exists() else None
         if not log.exists():
             return []
         return await self._started().run(
-            lambda: suggested(self.parser, log, known, count, self.limits.reviewed)
+            lambda: suggested(self.parser, log, annotated, count, self.limits.reviewed)
         )
 
     async def accept(self, example: Example) -> Path:
@@ -389,14 +391,14 @@ class Service:
                 explained = await self._started().ask_all(
                     list(map(Question, part)), waits=start > 0
                 )
-                answers = [each.answer for each in explained]
-                for place, answer in enumerate(answers):
+                answers = [item.answer for item in explained]
+                for index, answer in enumerate(answers):
                     self._note(answer)
                     left -= len((answer.target or "").split())
                     # The row stays, as an abstention, so that rows and sentences still
                     # correspond.
                     if left < 0:
-                        answers[place] = Answer(
+                        answers[index] = Answer(
                             answer.source, system=answer.system, reason=LONG_BATCH
                         )
                 yield answers
@@ -438,7 +440,7 @@ class Service:
         """The answers to several questions at once; runs in the worker thread."""
         # Questions of the same options are answered in one batch of the model.
         groups: dict[DecodeOptions, list[int]] = defaultdict(list)
-        for place, question in enumerate(questions):
+        for index, question in enumerate(questions):
             limit = self.limits.chart_entries if question.explain else None
             most = self.limits.target_tokens
             options = DecodeOptions(
@@ -449,18 +451,19 @@ class Service:
                 most_tokens=most,
                 exact=question.exact,
             )
-            groups[options].append(place)
-        found: dict[int, Explained] = {}
-        for options, places in groups.items():
+            groups[options].append(index)
+        by_index: dict[int, Explained] = {}
+        for options, indices in groups.items():
             answers = self._model.with_options(options).answers(
-                questions[place].sentence for place in places
+                questions[index].sentence for index in indices
             )
-            for place, given in zip(places, answers, strict=True):
-                answer = executed(given, self.database) if self.database else given
-                missing = answer.first.gaps if questions[place].explain else None
-                found[place] = Explained(explained(answer), missing)
+            for index, answer in zip(indices, answers, strict=True):
+                if self.database:
+                    answer = executed(answer, self.database)
+                missing = answer.first.gaps if questions[index].explain else None
+                by_index[index] = Explained(explained(answer), missing)
         # The groups mixed the order; give the answers in that of the questions.
-        return [found[place] for place in range(len(questions))]
+        return [by_index[index] for index in range(len(questions))]
 
 
 async def service_of(request: Request) -> Service:
