@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from nqg.slots.string_grammar import (
     Alternative,
@@ -102,58 +103,85 @@ def without_left_recursion(rules: Rules) -> dict[str, list[Alternative]]:
     """
     first_of: dict[str, set[str]] = {}
     for name, alternatives in rules.items():
-        starts = [each[0] for each in alternatives]
-        first_of[name] = {each.rule for each in starts if isinstance(each, Reference)}
+        first_of[name] = set()
+        for first, *_ in alternatives:
+            if isinstance(first, Reference):
+                first_of[name].add(first.rule)
     below = {name: reachable(name, first_of) for name in rules}
     changed: dict[str, list[Alternative]] = {}
     for name, alternatives in rules.items():
-        circle = [each for each in rules if each in below[name] and name in below[each]]
-        if not any(first_of[each].intersection(circle) for each in circle):
+        circle = [rule for rule in rules if rule in below[name] and name in below[rule]]
+        if len(circle) > 1 or name in first_of[name]:
+            changed |= _Circle.of(circle, rules).from_left_corner(name)
+        else:
             changed[name] = list(alternatives)
-            continue
-        changed |= _from_left_corner(name, circle, rules)
     return changed
 
 
-def _from_left_corner(
-    name: str, circle: Sequence[str], rules: Rules
-) -> dict[str, list[Alternative]]:
-    """The alternatives of a rule of a circle, and the rules for what remains of it."""
-    # Which rules are complete where another one is, and what may follow each.
-    units: dict[str, set[str]] = {each: set() for each in circle}
-    followed: dict[str, list[tuple[str, Alternative]]] = {each: [] for each in circle}
-    corners: list[tuple[str, Alternative]] = []
-    for other in circle:
-        for alternative in rules[other]:
-            start = alternative[0]
-            if not isinstance(start, Reference) or start.rule not in units:
-                corners.append((other, alternative))
-            elif len(alternative) == 1:
-                units[start.rule].add(other)
-            else:
-                followed[start.rule].append((other, alternative[1:]))
-    complete = {each: reachable(each, units) for each in circle}
-    rests = {each: f"{name}_after_{each}" for each in circle}
-    has_rest = {
-        each: any(followed[other] for other in complete[each]) for each in circle
-    }
+@dataclass(frozen=True)
+class _Circle:
+    """Rules that begin with each other; their alternatives are sorted by what they begin with.
 
-    def continued(other: str, written: Alternative) -> list[Alternative]:
-        """What was written of `other`, as the end of the rule or as its beginning."""
-        alternatives = []
-        if name in complete[other]:
-            alternatives.append(written)
-        if has_rest[other]:
-            alternatives.append((*written, Reference(rests[other])))
+    `corners` are the alternatives that begin with no rule of the circle, each with its rule.
+    `complete` has the rules that are complete where a rule is: they may consist of this rule alone.
+    `followed` has the rules that begin with a rule and go on, and what they write behind it.
+    """
+
+    corners: list[tuple[str, Alternative]]
+    complete: dict[str, set[str]]
+    followed: dict[str, list[tuple[str, Alternative]]]
+
+    @classmethod
+    def of(cls, circle: Sequence[str], rules: Rules) -> _Circle:
+        corners: list[tuple[str, Alternative]] = []
+        units: dict[str, set[str]] = {}
+        followed: dict[str, list[tuple[str, Alternative]]] = {}
+        for name in circle:
+            units[name], followed[name] = set(), []
+        for name in circle:
+            for alternative in rules[name]:
+                first = alternative[0]
+                if not isinstance(first, Reference) or first.rule not in units:
+                    corners.append((name, alternative))
+                elif len(alternative) == 1:
+                    units[first.rule].add(name)
+                else:
+                    followed[first.rule].append((name, alternative[1:]))
+        complete = {name: reachable(name, units) for name in circle}
+        return cls(corners, complete, followed)
+
+    def from_left_corner(self, start: str) -> dict[str, list[Alternative]]:
+        """The alternatives of a rule of the circle, and the rules for what remains of it."""
+        alternatives: dict[str, list[Alternative]] = {start: []}
+        for name, corner in self.corners:
+            alternatives[start] += self._continued(start, name, corner)
+        for name in self.complete:
+            remainders = self._remainders(name)
+            if remainders:
+                rest = alternatives[_remainder_rule(start, name)] = []
+                for longer, behind in remainders:
+                    rest += self._continued(start, longer, behind)
+        # The same may be written along different rules.
+        for rule, written in alternatives.items():
+            alternatives[rule] = list(dict.fromkeys(written))
         return alternatives
 
-    changed: dict[str, list[Alternative]] = {name: []}
-    for other, alternative in corners:
-        changed[name] += continued(other, alternative)
-    for each in circle:
-        if has_rest[each]:
-            rest = changed[rests[each]] = []
-            for seen in sorted(complete[each]):
-                for other, behind in followed[seen]:
-                    rest += continued(other, behind)
-    return {rule: list(dict.fromkeys(written)) for rule, written in changed.items()}
+    def _continued(
+        self, start: str, name: str, written: Alternative
+    ) -> Iterator[Alternative]:
+        """What was written up to the end of a `name`, as a whole `start` or as its beginning."""
+        if start in self.complete[name]:
+            yield written
+        if self._remainders(name):
+            yield (*written, Reference(_remainder_rule(start, name)))
+
+    def _remainders(self, name: str) -> list[tuple[str, Alternative]]:
+        """What may follow a rule, each with the longer rule that it is a part of."""
+        remainders: list[tuple[str, Alternative]] = []
+        for finished in sorted(self.complete[name]):
+            remainders += self.followed[finished]
+        return remainders
+
+
+def _remainder_rule(start: str, name: str) -> str:
+    return f"{start}_after_{name}"

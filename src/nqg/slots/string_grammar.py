@@ -195,37 +195,30 @@ class _Product:
         A target grammar joins lists, `list ::= item | list , list`, as derivations do. The strings
         are the same, and there is one way to read each.
         """
-        marks = {}
-        for name, alternatives in rules.items():
-            joined = [each for each in alternatives if each[0] == Reference(name)]
-            last = {each[-1] for each in joined}
-            if len(last) == 1 and isinstance(joined[0][-1], Reference):
-                marks[name] = {each[1:-1] for each in joined}, joined[0][-1].rule
+        joins = {name: _list_join(name, rules[name]) for name in rules}
         lists: dict[str, list[Alternative]] = {}
         items: dict[str, list[Alternative]] = {}
         item_of: dict[str, str] = {}
         for name, alternatives in rules.items():
             lists[name] = list(alternatives)
-            if name not in marks:
+            join = joins[name]
+            # The lists behind the marks must be lists of the same kind.
+            if join is None or not all(join.marks) or joins.get(join.last) != join:
                 continue
-            own, inner = marks[name]
-            # The lists behind the marks are lists of the same kind.
-            if marks.get(inner) != (own, inner) or not all(own):
-                continue
-            single = [each for each in rules[inner] if each[0] != Reference(inner)]
-            if inner not in item_of:
-                item_of[inner] = self._unused(f"{inner}_item")
-            item = item_of[inner]
-            items[item] = single
+            last = join.last
+            if last not in item_of:
+                item_of[last] = self._unused(f"{last}_item")
+            item = Reference(item_of[last])
+            singles = [right for right in rules[last] if right[0] != Reference(last)]
+            items[item.rule] = singles
             lists[name] = []
-            for alternative in alternatives:
-                if alternative[0] == Reference(name):
-                    alternative = (*alternative[:-1], Reference(item))
-                elif name == inner:
-                    continue
-                lists[name].append(alternative)
-            if name == inner:
-                lists[name].append((Reference(item),))
+            for right in alternatives:
+                if right[0] == Reference(name):
+                    lists[name].append((*right[:-1], item))
+                elif name != last:
+                    lists[name].append(right)
+            if name == last:
+                lists[name].append((item,))
         return {**lists, **items}
 
     def _find_ends(self) -> None:
@@ -424,6 +417,30 @@ def word_pattern(
         variable = concatenation(Characters.of("@$?#"), repeated(WORD_CHARACTER, 1))
         options.append(variable)
     return choice([*options, other_words(known)])
+
+
+class _ListJoin(NamedTuple):
+    """The marks between the lists that a rule joins, and the rule of the lists behind them."""
+
+    marks: frozenset[Alternative]
+    last: str
+
+
+def _list_join(name: str, alternatives: Sequence[Alternative]) -> _ListJoin | None:
+    """How a rule joins itself with lists of one kind; None if it does not.
+
+    >>> _list_join("list", [("x",), (Reference("list"), ",", Reference("list"))])
+    _ListJoin(marks=frozenset({(',',)}), last='list')
+    """
+    marks, last = set(), set()
+    for alternative in alternatives:
+        if alternative[0] == Reference(name):
+            marks.add(alternative[1:-1])
+            last.add(alternative[-1])
+    kinds = [symbol.rule for symbol in last if isinstance(symbol, Reference)]
+    if len(last) == len(kinds) == 1:
+        return _ListJoin(frozenset(marks), kinds[0])
+    return None
 
 
 def _named(name: str, quote: str) -> str:

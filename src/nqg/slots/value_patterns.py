@@ -110,8 +110,7 @@ def _field(name: str, kind: str, *, is_padded: bool) -> tuple[Pattern, str]:
         return _iso_duration(), "PT5M"
     if name in ("iso", "resolved"):
         month, day = _TWO_DIGITS["month"], _TWO_DIGITS["d"]
-        year = repeated(DIGIT, 4, 4)
-        return concatenation(year, "-", month, "-", day), "2026-11-16"
+        return concatenation(_YEAR, "-", month, "-", day), "2026-11-16"
     if is_padded:
         return _TWO_DIGITS.get(name, repeated(DIGIT, 2, 2)), "10"
     if name in _FIELDS:
@@ -138,7 +137,7 @@ def _names(field: str) -> Iterator[str]:
 
 
 def _iso_duration() -> Pattern:
-    amount = concatenation(DIGIT_RUN, optional(".", DIGIT_RUN))
+    amount = concatenation(DIGIT_RUN, _FRACTION)
     day = concatenation(DIGIT_RUN, "D")
     units = [optional(amount, unit) for unit in "HM"]
     seconds = concatenation(amount, "S")
@@ -153,95 +152,84 @@ def _iso_duration() -> Pattern:
     return concatenation("P", choice([concatenation(day, optional(time)), time]))
 
 
-def _digit(first: str, last: str) -> Characters:
-    return Characters(((ord(first), ord(last)),))
+def _digits(*options: str) -> Pattern:
+    """Numbers by the ranges of their digits; one with a question mark may be absent.
+
+    >>> from nqg.text.patterns import regular_expression
+    >>> regular_expression(_digits("0-1? 0-9", "2 0-3"))
+    '[01]?[0-9]|2[0-3]'
+    """
+    numbers = []
+    for option in options:
+        numbers.append(concatenation(*map(_digit, option.split())))
+    return choice(numbers)
+
+
+def _digit(text: str) -> Pattern:
+    first, _, last = text.removesuffix("?").partition("-")
+    digit: Pattern = Literal(first)
+    if last:
+        digit = Characters(((ord(first), ord(last)),))
+    return optional(digit) if text.endswith("?") else digit
 
 
 _TWO_DIGITS: dict[str, Pattern] = {
-    "h24": choice(
-        [concatenation(_digit("0", "1"), DIGIT), concatenation("2", _digit("0", "3"))]
-    ),
-    "h12": choice(
-        [concatenation("0", _digit("1", "9")), concatenation("1", _digit("0", "2"))]
-    ),
-    "m": concatenation(_digit("0", "5"), DIGIT),
-    "s": concatenation(_digit("0", "5"), DIGIT),
-    "month": choice(
-        [concatenation("0", _digit("1", "9")), concatenation("1", _digit("0", "2"))]
-    ),
-    "d": choice(
-        [
-            concatenation("0", _digit("1", "9")),
-            concatenation(_digit("1", "2"), DIGIT),
-            concatenation("3", _digit("0", "1")),
-        ]
-    ),
+    "h24": _digits("0-1 0-9", "2 0-3"),
+    "h12": _digits("0 1-9", "1 0-2"),
+    "m": _digits("0-5 0-9"),
+    "s": _digits("0-5 0-9"),
+    "month": _digits("0 1-9", "1 0-2"),
+    "d": _digits("0 1-9", "1-2 0-9", "3 0-1"),
 }
-_HOUR24 = choice(
-    [
-        concatenation(optional(_digit("0", "1")), DIGIT),
-        concatenation("2", _digit("0", "4")),
-    ]
-)
-_HOUR12 = choice([concatenation("1", _digit("0", "2")), _digit("1", "9")])
+_YEAR = repeated(DIGIT, 4, 4)
+_HOUR = _digits("0-1? 0-9", "2 0-4")
+_UP_TO_TWELVE = _digits("1 0-2", "1-9")
+_UP_TO_FIFTY_NINE = _digits("1-5? 0-9")
 _MINUTES = optional(":", _TWO_DIGITS["m"])
-_HALVES = {"am": ("am", "pm"), "AM": ("AM", "PM"), "a_m": ("a.m.", "p.m.")}
-_FIELDS: dict[str, tuple[Pattern, str]] = {
-    "h": (_HOUR24, "7"),
-    "h24": (_HOUR24, "7"),
-    "h12": (_HOUR12, "7"),
-    "m": (concatenation(optional(_digit("1", "5")), DIGIT), "5"),
-    "s": (concatenation(optional(_digit("1", "5")), DIGIT), "5"),
-    "short": (concatenation(_HOUR24, _MINUTES), "7"),
-    "short12": (concatenation(_HOUR12, _MINUTES), "7"),
-    "y": (repeated(DIGIT, 4, 4), "2026"),
-    "month": (_HOUR12, "7"),
-    "d": (
-        choice(
-            [
-                concatenation(_digit("1", "2"), DIGIT),
-                concatenation("3", _digit("0", "1")),
-                _digit("1", "9"),
-            ]
-        ),
-        "7",
-    ),
-    "suffix": (alternatives(("st", "nd", "rd", "th")), "th"),
-    "decimal": (concatenation(optional("-"), DIGIT_RUN, ".", DIGIT_RUN), "5.0"),
-    "grouped": (
-        concatenation(
-            optional("-"),
-            repeated(DIGIT, 1, 3),
-            repeated(concatenation(",", repeated(DIGIT, 3, 3))),
-            optional(".", DIGIT_RUN),
-        ),
-        "5",
-    ),
-    "index": (DIGIT_RUN, "5"),
-    "unit": (
-        concatenation(
-            alternatives(("second", "minute", "hour", "day", "week")), optional("s")
-        ),
-        "minutes",
-    ),
-    "letter": (Characters.of("smhdw"), "m"),
-}
-for _name, _written in _HALVES.items():
-    _FIELDS[_name] = alternatives(_written), _written[0]
-    _spaced = [f" {half}" for half in _written]
+_TIME_UNITS = ("second", "minute", "hour", "day", "week")
+_FRACTION = optional(".", DIGIT_RUN)
+_THOUSANDS = repeated(concatenation(",", repeated(DIGIT, 3, 3)))
+
+# The pattern of each field that is not padded, and a value of it.
+_FIELDS: dict[str, tuple[Pattern, str]] = {}
+# Times.
+_FIELDS["h"] = _FIELDS["h24"] = _HOUR, "7"
+_FIELDS["h12"] = _UP_TO_TWELVE, "7"
+_FIELDS["m"] = _FIELDS["s"] = _UP_TO_FIFTY_NINE, "5"
+_FIELDS["short"] = concatenation(_HOUR, _MINUTES), "7"
+_FIELDS["short12"] = concatenation(_UP_TO_TWELVE, _MINUTES), "7"
+for _name, *_halves in (
+    ("am", "am", "pm"),
+    ("AM", "AM", "PM"),
+    ("a_m", "a.m.", "p.m."),
+):
+    _spaced = [f" {half}" for half in _halves]
+    _FIELDS[_name] = alternatives(_halves), _halves[0]
     _FIELDS[f" {_name}"] = alternatives(_spaced), _spaced[0]
+# Dates.
+_FIELDS["y"] = _YEAR, "2026"
+_FIELDS["month"] = _UP_TO_TWELVE, "7"
+_FIELDS["d"] = _digits("1-2 0-9", "3 0-1", "1-9"), "7"
+_FIELDS["suffix"] = alternatives(("st", "nd", "rd", "th")), "th"
+# Numbers.
+_FIELDS["decimal"] = concatenation(optional("-"), DIGIT_RUN, ".", DIGIT_RUN), "5.0"
+_FIELDS["grouped"] = (
+    concatenation(optional("-"), repeated(DIGIT, 1, 3), _THOUSANDS, _FRACTION),
+    "5",
+)
+_FIELDS["index"] = DIGIT_RUN, "5"
+# Durations.
+_FIELDS["unit"] = concatenation(alternatives(_TIME_UNITS), optional("s")), "minutes"
+_FIELDS["letter"] = Characters.of("smhdw"), "m"
 
 
 # Tokens and texts of programs.
 
-_YEAR_MONTH_DAY = concatenation(
-    repeated(DIGIT, 4, 4), "-", repeated(DIGIT, 2, 2), "-", repeated(DIGIT, 2, 2)
-)
-_CLOCK = concatenation(
-    repeated(DIGIT, 1, 2), repeated(concatenation(":", repeated(DIGIT, 2, 2)), 1, 2)
-)
+_PAIR = repeated(DIGIT, 2, 2)
+_YEAR_MONTH_DAY = concatenation(_YEAR, "-", _PAIR, "-", _PAIR)
+_CLOCK = concatenation(repeated(DIGIT, 1, 2), repeated(concatenation(":", _PAIR), 1, 2))
 # Numbers with a sign or a fraction, dates and times are single tokens, too.
-SIGNED = concatenation("-", DIGIT_RUN, optional(".", DIGIT_RUN))
+SIGNED = concatenation("-", DIGIT_RUN, _FRACTION)
 FRACTION = concatenation(DIGIT_RUN, ".", DIGIT_RUN)
 NUMERIC_TOKENS: tuple[Pattern, ...] = (_YEAR_MONTH_DAY, _CLOCK, FRACTION, SIGNED)
 # Words with an apostrophe inside: don't.
