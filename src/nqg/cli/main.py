@@ -9,7 +9,7 @@ import sys
 import time
 import traceback
 from io import TextIOWrapper
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -91,112 +91,117 @@ for _table, _names in _SETTINGS_OF_TABLES.items():
         _setting = f"{_table}{_name.replace('-', '_')}"
         RENAMED_OPTIONS[f"--{_name}"] = f"--set {_setting}=VALUE"
 
-# Every command with its module, its panel and the first line of its help, so that the list of
+
+class Command(NamedTuple):
+    """Where a command is, and how the list of all commands shows it."""
+
+    module: str
+    panel: str
+    help: str
+
+
+# Every command of a panel with its module and the first line of its help, so that the list of
 # commands imports none of them. The module has a function or a Typer app of the command's name, in
 # which an underscore stands for a hyphen.
-COMMANDS = {
+_START_HERE = {
     "demo": (
         "project_commands",
-        "Start here",
         "Learn SCAN's short commands and parse its long ones; offline, in seconds.",
     ),
     "init": (
         "project_commands",
-        "Start here",
         "Create a starter project: example pairs, settings, next commands.",
     ),
+}
+_DATA = {
     "data": (
         "nqg.paper.data_command",
-        "Data",
         "List and prepare the datasets that nqg knows by name.",
     ),
     "split": (
         "split",
-        "Data",
         "Divide a dataset into train and test: random, length, template or tmcd.",
     ),
     "check-split": (
         "split",
-        "Data",
         "Measure splits: sizes, unseen atoms, divergences, shared templates, lengths.",
     ),
     "check-data": (
         "project_commands",
-        "Data",
         "Check training data: faults with their lines, and what to expect of it.",
     ),
-    "induce": (
-        "induce",
-        "Learn",
-        "Learn the smallest grammar that explains pairs of strings.",
-    ),
+}
+_LEARN = {
+    "induce": ("induce", "Learn the smallest grammar that explains pairs of strings."),
     "types": (
         "grammar_commands",
-        "Learn",
         "Show the types of programs that training finds, or check a grammar.",
     ),
     "show-grammar": (
         "grammar_commands",
-        "Learn",
         "Show what a grammar is made of and how well it fits a dataset.",
     ),
     "sample": (
         "grammar_commands",
-        "Learn",
         "Draw pairs of sentences and programs from a grammar.",
     ),
     "train": (
         "train",
-        "Learn",
         "Train a parser: a grammar, and a model that ranks its derivations.",
     ),
     "rule": (
         "grammar_commands",
-        "Learn",
         "Add rules written by hand to a model; try, list and remove them.",
     ),
-    "parse": ("parse", "Use", "Turn sentences into programs with a trained model."),
+}
+_USE = {
+    "parse": ("parse", "Turn sentences into programs with a trained model."),
     "evaluate": (
         "evaluate",
-        "Use",
         "Measure how many examples a model answers, and how many correctly.",
     ),
     "serve": (
         "nqg.web.serve",
-        "Use",
         "Serve a trained model: a web page to try it, and a JSON API.",
     ),
     "suggest": (
         "project_commands",
-        "Use",
         "Suggest which sentences to annotate next: those that would teach most.",
     ),
     "check-model": (
         "project_commands",
-        "Use",
         "Check that a model folder is whole, and print what it promises and its digest.",
     ),
     "export": (
         "grammar_commands",
-        "Use",
         "Write a model's types as a grammar for other decoders.",
     ),
+}
+_EXPERIMENTS = {
     "reproduce": (
         "nqg.paper.reproduce_command",
-        "Experiments",
         "Run recipes and compare the results with the paper's.",
     ),
     "plot": (
         "nqg.paper.plots",
-        "Experiments",
         "Draw what another command wrote: a training, a search, splits, errors.",
     ),
     "report": (
         "nqg.paper.reproduce_command",
-        "Experiments",
         "Print the paper's tables with our results beside the paper's.",
     ),
 }
+_PANELS = {
+    "Start here": _START_HERE,
+    "Data": _DATA,
+    "Learn": _LEARN,
+    "Use": _USE,
+    "Experiments": _EXPERIMENTS,
+}
+COMMANDS: dict[str, Command] = {}
+for _panel, _commands in _PANELS.items():
+    for _name, (_module, _help) in _commands.items():
+        COMMANDS[_name] = Command(_module, _panel, _help)
 
 
 def load_command(name: str) -> Any:
@@ -204,7 +209,7 @@ def load_command(name: str) -> Any:
     # Imports leave no garbage, and collecting it takes a seventh of the time of `nqg parse`.
     gc.disable()
     try:
-        module, _, _ = COMMANDS[name]
+        module = COMMANDS[name].module
         if "." not in module:
             module = f"nqg.cli.{module}"
         function = load_extension(f"{module}:{name.replace('-', '_')}", f"nqg {name}")
@@ -225,8 +230,10 @@ class LazyCommands(TyperGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        for name, (_, panel, text) in COMMANDS.items():
-            self.add_command(TyperCommand(name, help=text, rich_help_panel=panel))
+        for name, command in COMMANDS.items():
+            self.add_command(
+                TyperCommand(name, help=command.help, rich_help_panel=command.panel)
+            )
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         return super().parse_args(ctx, hoisted(args))

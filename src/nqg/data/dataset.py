@@ -66,8 +66,11 @@ class Split:
     def parts(self, examples: Sequence[Example]) -> Parts:
         """The examples at the positions of each part, in the order of the split."""
         self.fitting(len(examples))
-        parts = self.train, self.dev, self.test
-        return Parts(*([examples[at] for at in positions] for positions in parts))
+        parts = []
+        for positions in (self.train, self.dev, self.test):
+            part = [examples[at] for at in positions]
+            parts.append(part)
+        return Parts(*parts)
 
 
 @dataclass(frozen=True, slots=True)

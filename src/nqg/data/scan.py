@@ -49,11 +49,11 @@ def scan_examples() -> list[Example]:
         phrases.append(Example(f"{verb} around {direction}", " ".join([once] * 4)))
     # A sentence is a phrase that is said once, twice or thrice.
     times = (("", 1), (" twice", 2), (" thrice", 3))
-    sentences = [
-        Example(phrase.source + word, " ".join([phrase.target] * count))
-        for phrase in phrases
-        for word, count in times
-    ]
+    sentences = []
+    for phrase in phrases:
+        for word, count in times:
+            program = " ".join([phrase.target] * count)
+            sentences.append(Example(phrase.source + word, program))
     # A command is a sentence, or two of them joined by `and` or `after`.
     commands = list(sentences)
     for first, second in product(sentences, repeat=2):
@@ -160,14 +160,12 @@ def mcd_split(examples: Sequence[Example], indices: Path, tasks: Path) -> Split:
             raise FormatError(reason, Place(tasks, number))
     # The indices count lines of `tasks`, so its length is their bound.
     published = read_split(indices, size=len(lines))
-    train, dev, test = (
-        tuple(positions[lines[index]] for index in part)
-        for part in (published.train, published.dev, published.test)
-    )
+    parts = []
+    for part in (published.train, published.test, published.dev):
+        commands = map(lines.__getitem__, part)
+        parts.append(tuple(map(positions.__getitem__, commands)))
     return Split(
-        train=train,
-        dev=dev,
-        test=test,
+        *parts,
         made_by=_made_by(indices.stem, "published indices into tasks.txt"),
     )
 
@@ -183,6 +181,7 @@ def _made_by(split: str, rule: str, **settings: int) -> Provenance:
 
 
 _all_verbs = partial(template_split, verbs=tuple(_VERBS))
+_only_jump = partial(template_split, verbs=("jump",))
 RULES: dict[str, Callable[[Sequence[Example]], Split]] = {
     "simple": simple_split,
     "length": length_split,
@@ -190,10 +189,7 @@ RULES: dict[str, Callable[[Sequence[Example]], Split]] = {
     "turn-left": partial(primitive_split, primitive="turn left"),
     "around-right": partial(_all_verbs, name="around-right", template="around right"),
     "jump-around-right": partial(
-        template_split,
-        name="jump-around-right",
-        verbs=("jump",),
-        template="around right",
+        _only_jump, name="jump-around-right", template="around right"
     ),
     "opposite-right": partial(
         _all_verbs, name="opposite-right", template="opposite right"

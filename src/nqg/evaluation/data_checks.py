@@ -120,10 +120,13 @@ def singletons(raw: Sequence[Example], text: Preprocessor) -> dict[str, dict[str
         for kind, items in sides.items():
             for item in items:
                 lines.setdefault(kind, {}).setdefault(item, set()).add(line)
-    return {
-        kind: {item: min(seen) for item, seen in by_item.items() if len(seen) == 1}
-        for kind, by_item in lines.items()
-    }
+    single: dict[str, dict[str, int]] = {}
+    for kind, by_item in lines.items():
+        single[kind] = {}
+        for item, seen in by_item.items():
+            if len(seen) == 1:
+                single[kind][item] = min(seen)
+    return single
 
 
 def expected_derivability(

@@ -287,9 +287,9 @@ class Parser:
         self, sentences: Mapping[int, Sequence[TokenizedSentence]]
     ) -> dict[int, Answer]:
         """The answers to sentences that have typos, if it is clear what is meant."""
-        words = {
-            word for sentence in chain(*sentences.values()) for word in sentence.words
-        }
+        words = set[str]()
+        for sentence in chain(*sentences.values()):
+            words.update(sentence.words)
         if words <= self.model.grammar.words:
             return {}
         from nqg.inference.corrections import (
@@ -374,12 +374,14 @@ class Parser:
         charts = items[0].charts
         full = self._decoded_charts(charts)
         # A sentence without nodes has no chart, and is left out of the batch.
-        charted = [
-            items[number]
-            for number in np.flatnonzero(np.diff(full.first_node)).tolist()
-        ]
-        sentences = [item.sentence for item in charted]
-        mentions = [item.mentions for item in charted]
+        charted: list[ParseItem] = []
+        sentences: list[TokenizedSentence] = []
+        mentions: list[Sequence[Mention]] = []
+        for number in np.flatnonzero(np.diff(full.first_node)).tolist():
+            item = items[number]
+            charted.append(item)
+            sentences.append(item.sentence)
+            mentions.append(item.mentions)
         tokens = encoder_tokens(self.grammar, sentences, mentions, self.known_words)
         scorable: list[ParseItem] = []
         readable: list[Subwords] = []

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType
 
@@ -132,17 +134,28 @@ def written_rules(
         source, target = _with_braces(source, names), _with_braces(target, names)
     if not is_template(source):
         return [_checked(Rule.parse(tokenized_rule(line, text)))]
+    return [_checked(rule) for rule in _template_rules(source, target, text, parts)]
+
+
+def _template_rules(
+    source: str, target: str, text: Preprocessor, parts: Mapping[str, Sequence[str]]
+) -> dict[Rule, None]:
+    """A rule for each sentence of a template, and one for each slot of the model that it uses."""
     sentences = expanded_template(source, parts)
-    slots = {slot for sentence in sentences for slot in slots_in(sentence)}
-    for slot in sorted(slots, key=lambda slot: slot.argument):
+    slots = set(chain.from_iterable(map(slots_in, sentences)))
+    for slot in sorted(slots, key=attrgetter("argument")):
         if slot.mark not in target:
             raise FormatError(
                 f"{slot.mark} is in the sentence, but not in the program '{target}'"
             )
-    rules = [_variant(sentence, target, slots, text) for sentence in sentences]
-    used = sorted({slot.slot for slot in slots} & names)
-    rules += [Rule((f"{SLOT}{name}",), (f"{SLOT}{name}",)) for name in used]
-    return [_checked(rule) for rule in dict.fromkeys(rules)]
+    rules: dict[Rule, None] = {}
+    for sentence in sentences:
+        rules[_variant(sentence, target, slots, text)] = None
+    used = {slot.slot for slot in slots}
+    for name in sorted(used.intersection(slot.name for slot in text.slots.slots)):
+        placeholder = (f"{SLOT}{name}",)
+        rules[Rule(placeholder, placeholder)] = None
+    return rules
 
 
 def _with_braces(side: str, names: Collection[str]) -> str:
@@ -301,9 +314,7 @@ def misfits(
         return {}
     possible = Signatures(target_grammar)
     derivable = derivable_signatures(grammar.rules, target_grammar)
-    fragments = {
-        signature.fragment for signatures in derivable for signature in signatures
-    }
+    fragments = {signature.fragment for signature in chain.from_iterable(derivable)}
     reasons = {}
     # The reason is the first thing that fails: the target, its arguments, its place.
     for rule in unused:

@@ -136,13 +136,21 @@ def score(answer: Answer) -> float:
 
 def joined(whole: Answer, commands: Sequence[Answer], form: SequenceFormat) -> Answer:
     """The answer of several commands, which are independent."""
-    systems = dict.fromkeys(command.system for command in commands)
+    programs: list[str] = []
+    probabilities: list[float | None] = []
+    confidences: list[float | None] = []
+    systems: dict[str, None] = {}
+    for command in commands:
+        programs.append(command.target or "")
+        probabilities.append(command.probability)
+        confidences.append(command.confidence)
+        systems[command.system] = None
     return Answer(
         whole.source,
-        form.join(command.target or "" for command in commands),
-        _product([command.probability for command in commands]),
+        form.join(programs),
+        _product(probabilities),
         " and ".join(systems),
-        confidence=_product([command.confidence for command in commands]),
+        confidence=_product(confidences),
         words=whole.words,
         commands=tuple(map(explained, commands)),
     )

@@ -59,9 +59,10 @@ class Forests:
 
 def joined(chunks: Iterable[Forests]) -> Forests:
     graphs = [chunk.graphs() for chunk in chunks]
-    return Forests(
-        **{name: concatenate(chunk[name] for chunk in graphs) for name in graphs[0]}
-    )
+    joined_graphs = {}
+    for name in graphs[0]:
+        joined_graphs[name] = concatenate(chunk[name] for chunk in graphs)
+    return Forests(**joined_graphs)
 
 
 def forest_chunks(grammar: Grammar, examples: Sequence[Example]) -> Iterator[Forests]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Generic
 
 import numpy as np
@@ -21,9 +22,7 @@ SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 def word_tokenizer(sentences: Sequence[Tokens]) -> Tokenizer:
     """A tokenizer whose subwords are the tokens of `sentences`."""
-    words = sorted(
-        {token for sentence in sentences for token in sentence} - set(SPECIAL)
-    )
+    words = sorted(set(chain.from_iterable(sentences)).difference(SPECIAL))
     vocabulary = {word: number for number, word in enumerate([*SPECIAL, *words])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()

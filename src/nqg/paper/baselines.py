@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -75,43 +75,32 @@ class Baseline:
     training: FineTuningSettings
 
 
+_FROM_SCRATCH = FineTuningSettings(
+    optimizer="adamw",
+    schedule="linear",
+    precision="float32",
+    freeze_embeddings=False,
+    learned=0.0,
+)
+_SYNTACTIC_ATTENTION = Baseline(
+    TwoStreamSettings(semantic=120, syntactic=100, units=200, dropout=0.5),
+    replace(_FROM_SCRATCH, steps=4_000, batch_size=32, learning_rate=1e-3, clip=5.0),
+)
+_CGPS = Baseline(
+    TwoStreamSettings(
+        semantic=16,
+        syntactic=8,
+        units=32,
+        positions=64,
+        noise=1.0,
+        penalty=0.01,
+        spread=0.01,
+    ),
+    replace(_FROM_SCRATCH, steps=3_000, batch_size=64, learning_rate=1e-2, clip=1.0),
+)
 BASELINES: Mapping[str, Baseline] = {
-    "syntactic-attention": Baseline(
-        TwoStreamSettings(semantic=120, syntactic=100, units=200, dropout=0.5),
-        FineTuningSettings(
-            4_000,
-            32,
-            optimizer="adamw",
-            learning_rate=1e-3,
-            schedule="linear",
-            clip=5.0,
-            precision="float32",
-            freeze_embeddings=False,
-            learned=0.0,
-        ),
-    ),
-    "cgps": Baseline(
-        TwoStreamSettings(
-            semantic=16,
-            syntactic=8,
-            units=32,
-            positions=64,
-            noise=1.0,
-            penalty=0.01,
-            spread=0.01,
-        ),
-        FineTuningSettings(
-            3_000,
-            64,
-            optimizer="adamw",
-            learning_rate=1e-2,
-            schedule="linear",
-            clip=1.0,
-            precision="float32",
-            freeze_embeddings=False,
-            learned=0.0,
-        ),
-    ),
+    "syntactic-attention": _SYNTACTIC_ATTENTION,
+    "cgps": _CGPS,
 }
 
 

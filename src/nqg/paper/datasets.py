@@ -348,21 +348,24 @@ def snips_files(slots: Mapping[str, str]) -> dict[str, str]:
     table = "".join(
         f"{name} = {value or '{ text = 8 }'}\n" for name, value in slots.items()
     )
-    lists = [
-        file_name for file_name in ("countries.txt", "states.txt") if file_name in table
-    ]
+    files = {"nqg.toml": f"[slots]\n{table}"}
     folder = resources.files("nqg.paper").joinpath("snips")
-    return {"nqg.toml": f"[slots]\n{table}"} | {
-        file_name: folder.joinpath(file_name).read_text("utf-8") for file_name in lists
-    }
+    for list_name in ("countries.txt", "states.txt"):
+        if list_name in table:
+            files[list_name] = folder.joinpath(list_name).read_text("utf-8")
+    return files
 
 
 def _snips(intent: str, fingerprint: str, **slots: str) -> Entry:
     """An intent of SNIPS with slots to declare; those that are not described are free text."""
     repository = "https://raw.githubusercontent.com/sonos/nlu-benchmark/master"
     folder = f"{repository}/2017-06-custom-intent-engines/{intent}"
-    sizes = {f"train_{intent}.json": 300, f"validate_{intent}.json": 100}
+    files = []
+    for file, size in ((f"train_{intent}.json", 300), (f"validate_{intent}.json", 100)):
+        marks = (b'"data":', size)
+        files.append(RemoteFile(f"snips/{file}", f"{folder}/{file}", marks=marks))
     name = f"snips-{intent.lower()}"
+    rule = "train: the first file; test: the second"
     return Entry(
         name=name,
         about=f"utterances to an assistant to frames: the intent {intent} with its slots",
@@ -371,15 +374,8 @@ def _snips(intent: str, fingerprint: str, **slots: str) -> Entry:
         citation="Coucke et al. 2018, Snips Voice Platform",
         fingerprint=fingerprint,
         convert=load_snips,
-        files=tuple(
-            RemoteFile(f"snips/{file}", f"{folder}/{file}", marks=(b'"data":', size))
-            for file, size in sizes.items()
-        ),
-        splits={
-            "standard": _by_file(
-                name, "standard", "train: the first file; test: the second", 300
-            )
-        },
+        files=tuple(files),
+        splits={"standard": _by_file(name, "standard", rule, 300)},
         beside=lambda *_: snips_files(slots),
     )
 
@@ -437,6 +433,30 @@ _XSP = Entry(
     },
 )
 _COGS_TRAIN, _COGS_TEST, _COGS_GEN = 24_155, 3_000, 21_000
+_COGS_FILES = (
+    _cogs_file(
+        "train",
+        2_476_525,
+        "0d8429b2db4c9fd216ce2a80ca6ee20861f331f9d4ce6086b565dcbde7c2791d",
+    ),
+    _cogs_file(
+        "test",
+        310_329,
+        "b312353b6f40fcd870dc2c75b70da8ea25bf32134884e9da2c9c98306e17b9d1",
+    ),
+    _cogs_file(
+        "gen",
+        3_203_248,
+        "ce0be5c1e70139301b7cc77e6b94e7b23af0ae3db921ce935d2524fe68070159",
+    ),
+)
+
+
+def _cogs_split(name: str, test: slice) -> NamedSplit:
+    rule = f"train: train.tsv; test: {name}.tsv"
+    return _by_file("cogs", name, rule, _COGS_TRAIN, test)
+
+
 _COGS = Entry(
     name="cogs",
     about="English sentences to logical forms without variables; "
@@ -447,38 +467,10 @@ _COGS = Entry(
     "Wu et al. 2023, ReCOGS (files)",
     fingerprint="270ed9b3f130dd76e1c9b73af88454b38c2c078c5497118c08d3cae717d0bfd9",
     convert=load_cogs,
-    files=(
-        _cogs_file(
-            "train",
-            2_476_525,
-            "0d8429b2db4c9fd216ce2a80ca6ee20861f331f9d4ce6086b565dcbde7c2791d",
-        ),
-        _cogs_file(
-            "test",
-            310_329,
-            "b312353b6f40fcd870dc2c75b70da8ea25bf32134884e9da2c9c98306e17b9d1",
-        ),
-        _cogs_file(
-            "gen",
-            3_203_248,
-            "ce0be5c1e70139301b7cc77e6b94e7b23af0ae3db921ce935d2524fe68070159",
-        ),
-    ),
+    files=_COGS_FILES,
     splits={
-        "test": _by_file(
-            "cogs",
-            "test",
-            "train: train.tsv; test: test.tsv",
-            _COGS_TRAIN,
-            slice(_COGS_TEST),
-        ),
-        "gen": _by_file(
-            "cogs",
-            "gen",
-            "train: train.tsv; test: gen.tsv",
-            _COGS_TRAIN,
-            slice(_COGS_TEST, None),
-        ),
+        "test": _cogs_split("test", slice(_COGS_TEST)),
+        "gen": _cogs_split("gen", slice(_COGS_TEST, None)),
     },
 )
 CATALOGUE = {

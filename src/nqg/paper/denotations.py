@@ -88,7 +88,10 @@ def measured(geography: Geography, things: Things, *, measure: str) -> list[Amou
     """The measure of each of `things` that has one."""
     _check_kinds(measure, things)
     values = geography.measures[measure]
-    return [Amount(value, thing) for thing in things for value in values.get(thing, ())]
+    amounts = []
+    for thing in things:
+        amounts += [Amount(value, thing) for value in values.get(thing, ())]
+    return amounts
 
 
 def _check_kinds(name: str, things: Things) -> None:
@@ -161,43 +164,52 @@ def beyond(
 
 def at_elevation(geography: Geography, heights: list[Amount]) -> Things:
     values = {height.value for height in heights}
-    places = measured(geography, geography.classes["place"], measure="elevation_1")
-    return {
-        elevation.of
-        for elevation in places
-        if elevation.of and elevation.value in values
-    }
+    things = set()
+    for amount in measured(
+        geography, geography.classes["place"], measure="elevation_1"
+    ):
+        if amount.of and amount.value in values:
+            things.add(amount.of)
+    return things
 
 
 def total(_: Geography, amounts: list[Amount]) -> list[Amount]:
     return [Amount(math.fsum(amount.value for amount in amounts))]
 
 
+def number_of(_: Geography, things: Things) -> list[Amount]:
+    return [Amount(float(len(things)))]
+
+
+_beyond_river = partial(beyond, measure="len", among="river")
+_beyond_place = partial(beyond, measure="elevation_1", among="place")
 OPERATIONS: dict[str, Operation] = {
     "intersection": Operation((THINGS, THINGS), lambda _, left, right: left & right),
     "exclude": Operation((THINGS, THINGS), lambda _, left, right: left - right),
-    "count": Operation((THINGS,), lambda _, things: [Amount(float(len(things)))]),
+    "count": Operation((THINGS,), number_of),
     "sum": Operation((NUMBER,), total),
     "elevation_2": Operation((NUMBER,), at_elevation),
-    "longer": Operation(
-        (THINGS,), partial(beyond, measure="len", among="river", sign=1)
-    ),
+    "longer": Operation((THINGS,), partial(_beyond_river, sign=1)),
 }
-for _name, _opposite, _parameters, _compute in (
-    ("largest_one", "smallest_one", (MEASURE, THINGS), by_measure),
-    ("most", "fewest", (CLASS, RELATION, THINGS), by_count),
-    ("largest", "smallest", (VALUE,), partial(superlative, measure="size")),
-    ("longest", "shortest", (THINGS,), partial(superlative, measure="len")),
-    ("highest", "lowest", (THINGS,), partial(superlative, measure="elevation_1")),
-    (
-        "higher_2",
-        "lower_2",
-        (THINGS,),
-        partial(beyond, measure="elevation_1", among="place"),
-    ),
-):
-    OPERATIONS[_name] = Operation(_parameters, partial(_compute, sign=1))
-    OPERATIONS[_opposite] = Operation(_parameters, partial(_compute, sign=-1))
+
+
+def _define_opposites(
+    name: str, opposite: str, parameters: tuple[str, ...], compute: Callable[..., Value]
+) -> None:
+    OPERATIONS[name] = Operation(parameters, partial(compute, sign=1))
+    OPERATIONS[opposite] = Operation(parameters, partial(compute, sign=-1))
+
+
+def _define_superlatives(name: str, opposite: str, kind: str, measure: str) -> None:
+    _define_opposites(name, opposite, (kind,), partial(superlative, measure=measure))
+
+
+_define_opposites("largest_one", "smallest_one", (MEASURE, THINGS), by_measure)
+_define_opposites("most", "fewest", (CLASS, RELATION, THINGS), by_count)
+_define_superlatives("largest", "smallest", VALUE, "size")
+_define_superlatives("longest", "shortest", THINGS, "len")
+_define_superlatives("highest", "lowest", THINGS, "elevation_1")
+_define_opposites("higher_2", "lower_2", (THINGS,), _beyond_place)
 
 
 # Characters of a term in an error.

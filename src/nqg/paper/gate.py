@@ -180,11 +180,18 @@ def calibrated_gate(trials: Sequence[GateTrial]) -> Gate:
         if gain > best_gain:
             best_threshold, best_gain = threshold, gain
     gate = Gate(best_threshold, trusts_only_readings)
+    # How many trials each system answers rightly.
+    right: Counter[str] = Counter()
+    for trial in trials:
+        right["grammar"] += trial.grammar_is_right
+        right["fallback"] += trial.fallback_is_right
+        right["grammar first"] += trial.is_right(Gate())
+        right["gated"] += trial.is_right(gate)
     calibration = Calibration(
         len(trials),
-        grammar_alone=sum(trial.grammar_is_right for trial in trials),
-        fallback_alone=sum(trial.fallback_is_right for trial in trials),
-        grammar_first=sum(trial.is_right(Gate()) for trial in trials),
-        gated=sum(trial.is_right(gate) for trial in trials),
+        grammar_alone=right["grammar"],
+        fallback_alone=right["fallback"],
+        grammar_first=right["grammar first"],
+        gated=right["gated"],
     )
     return replace(gate, calibration=calibration)

@@ -177,11 +177,12 @@ class EntityNames:
 
     def mentions(self, sentence: Words) -> list[Mention]:
         """Every name in `sentence`, overlapping ones included; the likelier kinds come first."""
-        return [
-            Mention(start, end, kind.value, tuple(value.split()))
-            for kind, gazetteer in self.gazetteers.items()
-            for start, end, value in gazetteer.matches(sentence)
-        ]
+        mentions = []
+        for kind, gazetteer in self.gazetteers.items():
+            for start, end, value in gazetteer.matches(sentence):
+                words = tuple(value.split())
+                mentions.append(Mention(start, end, kind.value, words))
+        return mentions
 
 
 def entity_names(geobase: Geobase) -> Iterator[tuple[str, Entity]]:

@@ -80,9 +80,9 @@ class Runner:
         """The record of each system and seed, read where it is there already, else made and
         written.
         """
-        return (
-            self.record(self.cell(system, seed)) for seed in seeds for system in systems
-        )
+        for seed in seeds:
+            for system in systems:
+                yield self.record(self.cell(system, seed))
 
     def cell(self, system: SystemName, seed: int) -> Cell:
         return Cell(self.recipe.name, system, self.weights.label(system), seed)
@@ -316,7 +316,7 @@ def run_plans(
     for stage in (trained, hybrids):
         results = engine.map(partial(planned_records, tuple(plans)), stage)
         records.update(zip(stage, results))
-    return [[records[run] for run in runs] for runs in wanted]
+    return [list(map(records.__getitem__, runs)) for runs in wanted]
 
 
 def planned_records(plans: Sequence[Plan]) -> Callable[[PlannedRun], Record]:

@@ -18,6 +18,7 @@ from nqg.splits.compounds import (
     Tree,
 )
 from nqg.sql.tokens import RESERVED, SQL_QUOTES, is_number, sql_words
+from nqg.types.program_trees import operator_levels
 
 Item = TypeVar("Item")
 
@@ -33,8 +34,7 @@ SQL_OPERATORS = (
     ("*", "/", "%"),
 )
 SQL_OR, _, COMPARISON, SUM, _ = range(len(SQL_OPERATORS))
-# The higher the level of an operator, the tighter it binds.
-LEVEL = {word: level for level, words in enumerate(SQL_OPERATORS) for word in words}
+LEVEL = operator_levels(SQL_OPERATORS)
 END = ""
 
 

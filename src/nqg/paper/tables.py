@@ -269,9 +269,10 @@ def mean_ranks(
         return {}
     ranks = {}
     for number, system in enumerate(accuracies):
-        better = [
-            sum(accuracy > column[number] for accuracy in column) for column in columns
-        ]
+        better = []
+        for column in columns:
+            reached = column[number]
+            better.append(sum(accuracy > reached for accuracy in column))
         ranks[system] = 1 + fmean(better)
     return ranks
 

@@ -159,17 +159,16 @@ def code_expression(codes: Sequence[str] | Counter[str]) -> str:
     >>> code_expression(["A-1042", "KX200"])
     '[A-Za-z]+\\-?\\d+'
     """
-    shapes = set()
+    shapes, marks = set(), set()
     for code in codes:
         shape = re.sub(r"\d+", "0", re.sub(r"[A-Za-z]+", "A", code))
-        shapes.add(shape)
-    marks = sorted({mark for shape in shapes for mark in re.sub(r"[A0]", "", shape)})
-    simple = {re.sub(r"[^A0]", "", shape) for shape in shapes}
-    if simple == {"A0"}:
-        between = "".join(f"{re.escape(mark)}?" for mark in marks)
+        shapes.add(re.sub(r"[^A0]", "", shape))
+        marks.update(re.sub(r"[A0]", "", shape))
+    escaped = [re.escape(mark) for mark in sorted(marks)]
+    if shapes == {"A0"}:
+        between = "".join(f"{mark}?" for mark in escaped)
         return rf"[A-Za-z]+{between}\d+"
-    inside = "".join(re.escape(mark) for mark in marks)
-    return rf"(?=\S*\d)[A-Za-z0-9{inside}]+"
+    return rf"(?=\S*\d)[A-Za-z0-9{''.join(escaped)}]+"
 
 
 def function_counts(examples: Sequence[Example]) -> Counter[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from nqg.data.example import Example
@@ -171,20 +172,17 @@ class FittedTypes:
         if not text.has_slots:
             return cls(grammar, text)
         # A slot of numbers that the grammar does not name stands where a number may.
-        used = {token for program in text.programs(text.examples) for token in program}
+        used = set(chain.from_iterable(text.programs(text.examples)))
+        slots = {f"{SLOT}{slot.name}": slot for slot in text.text.slots.slots}
         numbers = []
-        for slot in text.text.slots.slots:
-            token = f"{SLOT}{slot.name}"
+        for token, slot in slots.items():
             if slot.kind == "number" and token in used - grammar.terminals:
                 numbers.append(slot.name)
         grammar = allow_number_slots(grammar, numbers)
         # The values of other slots stay words, where the grammar takes these.
         fitted = text.with_legal_placeholders(grammar)
-        kept = {
-            token for program in fitted.programs(text.examples) for token in program
-        }
-        slots = [f"{SLOT}{slot.name}" for slot in text.text.slots.slots]
-        lost = [slot for slot in slots if slot in used - kept]
+        kept = set(chain.from_iterable(fitted.programs(text.examples)))
+        lost = [token for token in slots if token in used - kept]
         return cls(grammar, fitted, tuple(lost))
 
 

@@ -16,7 +16,7 @@ from nqg.data.example import Example, distinct_pairs
 from nqg.errors import NqgError, counted
 from nqg.evaluation.calibration import fitted, knowledge, used_rules
 from nqg.evaluation.legality import target_grammar_named
-from nqg.evaluation.metrics import score
+from nqg.evaluation.metrics import Scores, score
 from nqg.grammar.grammar import Grammar
 from nqg.induction.settings import InductionSettings
 from nqg.inference.hybrid import Hybrid, TokenSystem
@@ -393,7 +393,7 @@ def _assembled(
     run: Run,
 ) -> Parser | Hybrid:
     """The system of all stages, with its confidence, its manual rules, and how it was made."""
-    task, training = readers.task, readers.training
+    task = readers.task
     model = replace(readers.model, calibrator=calibrator)
     if task.manual_rules:
         # Rules by hand are kept, also those that no example needs.
@@ -402,44 +402,60 @@ def _assembled(
         for rule, reason in unusable.items():
             run.note(f"rule '{rule}' is kept, but cannot be used: {reason}")
 
-    # How the model was made.
-    records, best = training.trainer.records, training.trainer.best
-    provenance = Provenance.of(
-        task.examples, training.settings, [step.to_dict() for step in records]
-    )
-    if isinstance(task.rules, InductionSettings):
-        provenance = replace(provenance, induction=asdict(task.rules))
-    if task.values:
-        sentences = task.values.as_written(provenance.sentences)
-        provenance = replace(provenance, sentences=tuple(sentences))
-    # Scores on the dev examples.
+    # Measure the system, note how it was made, and tell the listener.
+    provenance = _provenance(readers)
     scores = None
     if inputs.dev:
-        dev = inputs.dev.examples
-        answers = readers.system(model).answers(example.source for example in dev)
-        targets = [example.target for example in dev]
-        scores = score([answer.target for answer in answers], targets)
+        scores = _dev_scores(inputs.dev.examples, readers.system(model))
         shares = {name: getattr(scores, name) for name in scores.intervals()}
-        measured = Measurement(
-            DataFingerprint.of(task.dev, inputs.dev.path.name), shares
-        )
-        provenance = replace(provenance, measurements=(measured,))
-    # Tell the listener, and put the system together.
+        data = DataFingerprint.of(task.dev, inputs.dev.path.name)
+        provenance = replace(provenance, measurements=(Measurement(data, shares),))
+    report = replace(
+        _training_report(readers, model.grammar),
+        functions=tuple(sorted(function_counts(inputs.train.examples))),
+        calibrator=calibrator,
+        next_steps=_next_steps(inputs, readers, calibrator),
+    )
+    if scores:
+        report = replace(report, dev=scores.to_dict(), dev_scores=scores)
+    run.listener(report)
+    return readers.system(replace(model, provenance=provenance))
+
+
+def _training_report(readers: TrainedReaders, grammar: Grammar) -> TrainReport:
+    """What the training of the parser says of itself."""
+    task, training = readers.task, readers.training
+    records, best = training.trainer.records, training.trainer.best
     distinct = len(distinct_pairs(task.examples))
-    report = TrainReport(
-        rules=len(model.grammar),
+    return TrainReport(
+        rules=len(grammar),
         examples=len(training.data),
         repeated=len(task.examples) - distinct,
         left_out=distinct - len(training.data),
         steps=len(records),
         loss=records[-1].loss,
         best_step=best.step if best else None,
-        dev=scores.to_dict() if scores else None,
-        calibrator=calibrator,
-        dev_scores=scores,
+        dev=None,
         slots=tuple(slot.name for slot in task.text.slots.slots),
-        functions=tuple(sorted(function_counts(inputs.train.examples))),
-        next_steps=_next_steps(inputs, readers, calibrator),
     )
-    run.listener(report)
-    return readers.system(replace(model, provenance=provenance))
+
+
+def _dev_scores(examples: Sequence[Example], system: Parser | Hybrid) -> Scores:
+    sources, targets = [], []
+    for example in examples:
+        sources.append(example.source)
+        targets.append(example.target)
+    return score([answer.target for answer in system.answers(sources)], targets)
+
+
+def _provenance(readers: TrainedReaders) -> Provenance:
+    """How the model was made: its examples, its settings, and the steps of its training."""
+    task, training = readers.task, readers.training
+    steps = [step.to_dict() for step in training.trainer.records]
+    provenance = Provenance.of(task.examples, training.settings, steps)
+    if isinstance(task.rules, InductionSettings):
+        provenance = replace(provenance, induction=asdict(task.rules))
+    if task.values:
+        sentences = task.values.as_written(provenance.sentences)
+        provenance = replace(provenance, sentences=tuple(sentences))
+    return provenance

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import chain, filterfalse, product
@@ -69,17 +69,7 @@ def fit_slots(
     With `finds_texts`, the slots of free text that pairs show come behind the declared ones. Slots
     that are `offered` are used where pairs show them; a single value is enough.
     """
-    names = {slot.name for slot in declared}
-    kinds = {slot.kind for slot in declared}
-    slots = list(declared)
-    slots += [
-        slot
-        for slot in offered
-        if slot.name not in names and (slot.is_listed or slot.kind not in kinds)
-    ]
-    if finds_others:
-        kinds = {slot.kind for slot in slots}
-        slots += [Slot(kind, kind) for kind in BUILT_IN if kind not in kinds]
+    slots = list(_possible_slots(declared, offered, finds_others=finds_others))
     language = detected_language(words_of(sentence) for sentence, _ in pairs)
     draft = SlotMatcher(language, tuple(slots), tokenize_value, today)
     occurrences = _occurrences(draft, pairs)
@@ -95,16 +85,7 @@ def fit_slots(
             chosen.append(variant.slot)
             for occurrence, _ in variant.explained:
                 occurrence.covered.append((occurrence.start, occurrence.end))
-    # Slots for what programs write in another form than that of their kind's slot.
-    for slot in list(chosen):
-        if slot.kind != "text":
-            readings = occurrences[slot.name]
-            second = replace(slot, name=f"{slot.name}-2", forms=())
-            free = filterfalse(attrgetter("covering_length"), readings)
-            variant = Variant.of(second, free)
-            has_values = len(variant.values) >= MIN_VALUES
-            if has_values and variant.weight / len(readings) >= MIN_SECONDARY:
-                chosen.append(variant.slot)
+    chosen += list(_second_slots(chosen, occurrences))
     # Slots of free text, behind the declared ones.
     if finds_texts:
         matcher = replace(draft, slots=tuple(chosen))
@@ -116,6 +97,44 @@ def fit_slots(
     if not chosen:
         return SlotMatcher(tokenize_value=tokenize_value)
     return replace(draft, slots=tuple(chosen))
+
+
+def _possible_slots(
+    declared: Sequence[Slot], offered: Sequence[Slot], *, finds_others: bool
+) -> Iterator[Slot]:
+    """The declared slots, those of the offered ones that add to them, and the built-in kinds."""
+    yield from declared
+    names, kinds = set(), set()
+    for slot in declared:
+        names.add(slot.name)
+        kinds.add(slot.kind)
+    declared_kinds = frozenset(kinds)
+    for slot in offered:
+        if slot.name not in names and (
+            slot.is_listed or slot.kind not in declared_kinds
+        ):
+            yield slot
+            kinds.add(slot.kind)
+    if finds_others:
+        for kind in BUILT_IN:
+            if kind not in kinds:
+                yield Slot(kind, kind)
+
+
+def _second_slots(
+    chosen: Sequence[Slot], occurrences: Mapping[str, Sequence[Occurrence]]
+) -> Iterator[Slot]:
+    """Slots for what programs write in another form than that of their kind's slot."""
+    for slot in chosen:
+        if slot.kind == "text":
+            continue
+        readings = occurrences[slot.name]
+        second = replace(slot, name=f"{slot.name}-2", forms=())
+        free = filterfalse(attrgetter("covering_length"), readings)
+        variant = Variant.of(second, free)
+        has_values = len(variant.values) >= MIN_VALUES
+        if has_values and variant.weight / len(readings) >= MIN_SECONDARY:
+            yield variant.slot
 
 
 def detected_language(sentences: Iterable[Sequence[str]]) -> str:

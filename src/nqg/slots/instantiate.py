@@ -199,10 +199,11 @@ class SlotInstances:
         size = len(values.rules) + free_text_row(values.texts, len(slots), words, 1, 0)
         # This mapping is never written to, which its type would allow.
         vocabulary = ChainMap(more, encoded.vocabulary)  # type: ignore[arg-type]
-        tokens = Ragged.of(
-            [vocabulary.get(token, UNKNOWN_WORD) for token in meaning]
-            for meaning in meanings
-        )
+        token_numbers = []
+        for meaning in meanings:
+            numbers = [vocabulary.get(token, UNKNOWN_WORD) for token in meaning]
+            token_numbers.append(numbers)
+        tokens = Ragged.of(token_numbers)
         first_token, sizes = np.zeros((2, size), dtype=np.int32)
         first_token[rows] = tokens.offsets[:-1]
         sizes[rows] = np.diff(tokens.offsets)

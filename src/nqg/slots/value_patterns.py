@@ -161,7 +161,8 @@ def _digits(*options: str) -> Pattern:
     """
     numbers = []
     for option in options:
-        numbers.append(concatenation(*map(_digit, option.split())))
+        digits = map(_digit, option.split())
+        numbers.append(concatenation(*digits))
     return choice(numbers)
 
 

@@ -37,7 +37,7 @@ class Rows:
         >>> Rows(("a", "b"), ((1, b"\\0"), (None, float("inf")))).to_dict()["rows"]
         [[1, "x'00'"], [None, 'inf']]
         """
-        rows = [[_plain(value) for value in row] for row in self.rows]
+        rows = [list(map(_plain, row)) for row in self.rows]
         return {"columns": list(self.columns), "rows": rows, "is_cut": self.is_cut}
 
     def lines(self) -> Iterator[str]:

@@ -26,8 +26,8 @@ MOST_SELECTS = 50
 # Each may double the length of a value; at a server, memory is not ours to bound.
 MOST_CONCATENATIONS = 8
 
-_OPERATORS = "( ) , . * + - / = <> < > <= >= != ||"
-OPERATORS = frozenset(_OPERATORS.split())
+_ALLOWED_OPERATORS = "( ) , . * + - / = <> < > <= >= != ||"
+ALLOWED_OPERATORS = frozenset(_ALLOWED_OPERATORS.split())
 _SQL_KEYWORDS = "case when then else end offset escape true false"
 SQL_KEYWORDS = RESERVED.union(_SQL_KEYWORDS.split())
 # Forbidden even where a column is called so: they write, or tell of the server.
@@ -102,7 +102,7 @@ def _check_words(
         if is_string(word):
             is_allowed = "\\" not in word
         elif not NAME.fullmatch(word):
-            is_allowed = word in OPERATORS or is_number(word)
+            is_allowed = word in ALLOWED_OPERATORS or is_number(word)
         elif after == "(" and word not in SQL_KEYWORDS:
             is_allowed = word in functions
         else:
@@ -126,7 +126,9 @@ def _check_forms(query: str, schema: Schema, row_ids: frozenset[str]) -> None:
     if problem:
         raise FormatError(problem)
     # Every column must be one that the problem was looked for in.
-    resolved = {id(column) for select in selects for column in select.columns}
+    resolved = set[int]()
+    for select in selects:
+        resolved.update(map(id, select.columns))
     for node in tree.walk():
         form = type(node).__name__
         is_allowed = form in ALLOWED_FORMS

@@ -42,11 +42,10 @@ class Schema:
     @property
     def columns(self) -> tuple[str, ...]:
         """All columns in the order of the tables, each written `table.column`."""
-        return tuple(
-            f"{table.name}.{column}"
-            for table in self.tables
-            for column in table.columns
-        )
+        columns: list[str] = []
+        for table in self.tables:
+            columns += [f"{table.name}.{column}" for column in table.columns]
+        return tuple(columns)
 
     @property
     def columns_of_tables(self) -> dict[str, frozenset[str]]:

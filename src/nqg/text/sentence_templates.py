@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product, starmap
 
 from nqg.errors import FormatError
 
@@ -37,7 +38,7 @@ class _Group:
             raise FormatError(
                 f"the template describes more than {MAX_SENTENCES:,} sentences; split it"
             )
-        self.current = [before + text for before in self.current for text in texts]
+        self.current = list(starmap(str.__add__, product(self.current, texts)))
 
     def alternatives(self) -> list[str]:
         texts = [*self.finished, *self.current]

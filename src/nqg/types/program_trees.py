@@ -20,6 +20,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import attrgetter
 from typing import NamedTuple, TypeVar
 
 from nqg.grammar.grammar import SLOT
@@ -44,11 +45,21 @@ OPERATORS = (
     ("*", "/", "%"),
     (".",),
 )
-INFIX = {
-    operator: level
-    for level, operators in enumerate(OPERATORS)
-    for operator in operators
-}
+
+
+def operator_levels(operators: Sequence[Sequence[str]]) -> dict[str, int]:
+    """The level of each operator: the higher it is, the tighter the operator binds.
+
+    >>> operator_levels([("or", "|"), ("and",)])
+    {'or': 0, '|': 0, 'and': 1}
+    """
+    levels: dict[str, int] = {}
+    for level, equals in enumerate(operators):
+        levels |= dict.fromkeys(equals, level)
+    return levels
+
+
+INFIX = operator_levels(OPERATORS)
 # a AND b AND c is one list of three.
 LISTS = frozenset((*";,|&+*", "||", "or", "OR", "&&", "and", "AND"))
 KEYWORD_OPERATORS = frozenset(("=", ":", ":=", "=>"))
@@ -395,6 +406,10 @@ class FunctionKey(NamedTuple):
     arguments: Word = ()
 
 
+# The members of an object, and how often there is a program with it.
+CountedObject = tuple[Sequence[Term], int]
+
+
 @dataclass(frozen=True, slots=True)
 class ProgramReader:
     """What all programs together say of words.
@@ -478,36 +493,56 @@ def _function_keys(
     The objects of a function have keys of their own, so that its name tells something about them.
     A name is not a slot, and most names are seen more than once: else it is a value.
     """
-    by_key = defaultdict[Word, list[tuple[Sequence[Term], int]]](list)
-    others = set[Word]()
+    objects_of = defaultdict[Word, list[CountedObject]](list)
+    later_keys = set[Word]()
     for term, count in zip(terms, counts):
         for node in filter(_is_object, _nodes([term])):
             first, *following = node.arguments
-            by_key[first.word].append((node.arguments, count))
-            others.update(item.word for item in following)
+            objects_of[first.word].append((node.arguments, count))
+            later_keys.update(_words(following))
     function_keys = {}
-    for name, counted in sorted(by_key.items()):
-        objects = [members for members, _ in counted]
-        values = [members[0].arguments[0] for members in objects]
-        are_names = all(map(_is_name, values)) and len({v.form for v in values}) == 1
-        if name in others or not are_names:
-            continue
-        # Where one other key holds an object, the function's arguments are inside of it.
-        behind = {member.word for members in objects for member in members[1:]}
-        arguments: Word = ()
-        if len(behind) == 1 and all(map(_holds_arguments, objects)):
-            arguments = behind.pop()
-        key = FunctionKey(name, arguments)
-        keys_of = defaultdict[Word, set[Word]](set)
-        times = Counter[Word]()
-        for members, count in counted:
-            call = _call_of_object(key, members)
-            times[call.word] += count
-            keys_of[call.word].update(item.word for item in call.arguments)
-        are_alike = len(set(map(frozenset, keys_of.values()))) == 1
-        if not are_alike and 2 * list(times.values()).count(1) < len(times):
+    for name, objects in sorted(objects_of.items()):
+        key = None
+        if name not in later_keys:
+            key = _function_key(name, objects)
+        if key:
             function_keys[name] = key
     return function_keys
+
+
+def _function_key(name: Word, objects: Sequence[CountedObject]) -> FunctionKey | None:
+    """The key of functions that `name` is in the objects that begin with it; None for another."""
+    # The value of the key must be a name, written in one form.
+    forms = set[Form]()
+    behind = set[Word]()
+    for (first, *following), _ in objects:
+        value = first.arguments[0]
+        if not _is_name(value):
+            return None
+        forms.add(value.form)
+        behind.update(_words(following))
+    if len(forms) > 1:
+        return None
+    # Where one other key holds an object, the function's arguments are inside of it.
+    key = FunctionKey(name)
+    if len(behind) == 1 and all(_holds_arguments(members) for members, _ in objects):
+        key = FunctionKey(name, behind.pop())
+    # Functions differ in their keys, and most are seen more than once.
+    keys_of = defaultdict[Word, set[Word]](set)
+    times = Counter[Word]()
+    for members, count in objects:
+        call = _call_of_object(key, members)
+        times[call.word] += count
+        keys_of[call.word].update(_words(call.arguments))
+    are_alike = len(set(map(frozenset, keys_of.values()))) == 1
+    seen_once = list(times.values()).count(1)
+    if are_alike or 2 * seen_once >= len(times):
+        return None
+    return key
+
+
+def _words(terms: Iterable[Term]) -> Iterator[Word]:
+    return map(attrgetter("word"), terms)
 
 
 def _is_name(term: Term) -> bool:

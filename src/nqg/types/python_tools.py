@@ -30,23 +30,23 @@ from nqg.types.tools import Json, Tool, read_tools
 ToolSource = (
     Path | str | ModuleType | Mapping[str, Any] | Iterable[Any] | Callable[..., Any]
 )
-# Types that JSON has, or has as strings in a format.
-PLAIN: Mapping[Any, dict[str, Json]] = {
-    str: {"type": "string"},
-    int: {"type": "integer"},
-    float: {"type": "number"},
-    bool: {"type": "boolean"},
-    None: {"type": "null"},
-    type(None): {"type": "null"},
-    Any: {},
-    object: {},
-    decimal.Decimal: {"type": "number"},
-    datetime.date: {"type": "string", "format": "date"},
-    datetime.time: {"type": "string", "format": "time"},
-    datetime.datetime: {"type": "string", "format": "date-time"},
-    datetime.timedelta: {"type": "string", "format": "duration"},
-    uuid.UUID: {"type": "string", "format": "uuid"},
-    Path: {"type": "string"},
+JSON_TYPES: Mapping[Any, str] = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    None: "null",
+    type(None): "null",
+    decimal.Decimal: "number",
+    Path: "string",
+}
+# JSON has these types as strings in a format.
+STRING_FORMATS: Mapping[Any, str] = {
+    datetime.date: "date",
+    datetime.time: "time",
+    datetime.datetime: "date-time",
+    datetime.timedelta: "duration",
+    uuid.UUID: "uuid",
 }
 
 
@@ -193,37 +193,52 @@ def _schema_of(hint: Any, where: str, outer: tuple[Any, ...] = ()) -> dict[str, 
         schema = _schema_of(arguments[0], where, outer)
         texts = [text for text in arguments[1:] if isinstance(text, str)]
         return {**schema, "description": texts[0]} if texts else schema
-    if hint in PLAIN:
-        return dict(PLAIN[hint])
+    if hint in (Any, object):
+        return {}
+    if hint in JSON_TYPES:
+        return {"type": JSON_TYPES[hint]}
+    if hint in STRING_FORMATS:
+        return {"type": "string", "format": STRING_FORMATS[hint]}
     if origin is Literal:
         return _enumerated(arguments)
     if origin in (Union, types.UnionType):
         return {"anyOf": [_schema_of(item, where, outer) for item in arguments]}
-    container = origin or hint
-    if inspect.isclass(container):
-        if issubclass(container, Enum):
-            return _enumerated([member.value for member in container])
-        if issubclass(container, Mapping | dict) and not typing.is_typeddict(hint):
-            value = arguments[1] if arguments else Any
-            inner = _schema_of(value, where, outer)
-            return {"type": "object", "additionalProperties": inner}
-        if issubclass(container, Sequence | AbstractSet):
-            items = [item for item in arguments if item is not Ellipsis] or [Any]
-            if len(items) == 1:
-                array: dict[str, Json] = {"type": "array"}
-                array["items"] = _schema_of(items[0], where, outer)
-                if issubclass(container, AbstractSet):
-                    array["uniqueItems"] = True
-                return array
-        if dataclasses.is_dataclass(container) or typing.is_typeddict(container):
-            if container in outer:
-                raise FormatError(f"{where}: '{container.__name__}' holds itself")
-            return _object_of_class(container, where, (*outer, container))
+    schema = None
+    if inspect.isclass(origin or hint):
+        schema = _schema_of_class(hint, where, outer)
+    if schema is not None:
+        return schema
     expected = (
         "expected str, int, float, bool, a date or time, Literal, Enum, list, dict, a "
         "dataclass or a TypedDict"
     )
     raise FormatError(f"{where}: {expected}, found '{inspect.formatannotation(hint)}'")
+
+
+def _schema_of_class(
+    hint: Any, where: str, outer: tuple[Any, ...]
+) -> dict[str, Json] | None:
+    """The JSON Schema of a class, perhaps with the types of its items; None where it has none."""
+    container, arguments = get_origin(hint) or hint, get_args(hint)
+    if issubclass(container, Enum):
+        return _enumerated([member.value for member in container])
+    if issubclass(container, Mapping | dict) and not typing.is_typeddict(hint):
+        value = arguments[1] if arguments else Any
+        inner = _schema_of(value, where, outer)
+        return {"type": "object", "additionalProperties": inner}
+    if issubclass(container, Sequence | AbstractSet):
+        items = [item for item in arguments if item is not Ellipsis] or [Any]
+        if len(items) == 1:
+            array: dict[str, Json] = {"type": "array"}
+            array["items"] = _schema_of(items[0], where, outer)
+            if issubclass(container, AbstractSet):
+                array["uniqueItems"] = True
+            return array
+    if dataclasses.is_dataclass(container) or typing.is_typeddict(container):
+        if container in outer:
+            raise FormatError(f"{where}: '{container.__name__}' holds itself")
+        return _object_of_class(container, where, (*outer, container))
+    return None
 
 
 def _enumerated(values: Iterable[Any]) -> dict[str, Json]:

@@ -494,7 +494,10 @@ def table_picture(header: Iterable[str], rows: Iterable[Iterable[str]]) -> Marku
     """A table with names over its columns."""
     names = (element("th", name, scope="col") for name in header)
     head = element("thead", element("tr", *names))
-    body = [element("tr", *(element("td", cell) for cell in cells)) for cells in rows]
+    body = []
+    for row in rows:
+        cells = [element("td", cell) for cell in row]
+        body.append(element("tr", *cells))
     return element("table", head, element("tbody", *body))
 
 
