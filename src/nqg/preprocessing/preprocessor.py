@@ -114,19 +114,18 @@ class Preprocessor:
         pairs: Sequence[tuple[str, str]],
         settings: TextSettings = TextSettings(),  # noqa: B008 (frozen)
         slots: Mapping[str, Any] | None = None,
-        place: Path | None = None,
     ) -> Preprocessor:
         """What suits pairs of raw sentences and programs; polite frames stay in sentences that need
         no other change.
 
-        `slots` are those of a settings file at `place`. Raw text has the built-in ones that both
+        `slots` are those of a settings file. Raw text has the built-in ones that both
         sides of the pairs show, too, and free text where programs quote words of sentences.
         """
         # Parsing does not need this module.
         from nqg.preprocessing.training_text import fit_text
 
         examples = [Example(*pair) for pair in pairs]
-        return fit_text(examples, settings, slots, place)
+        return fit_text(examples, settings, slots)
 
     def tokenized_pairs(self, pairs: Iterable[tuple[str, str]]) -> list[TokenizedPair]:
         """Raw pairs as tokens, with the values that they have."""

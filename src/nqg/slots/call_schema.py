@@ -19,7 +19,7 @@ from nqg.grammar.grammar import SLOT
 from nqg.slots.slot import Slot
 from nqg.slots.string_grammar import word_pattern
 from nqg.slots.value_patterns import slot_values
-from nqg.text.brackets import BRACKETS, CLOSING_BRACKETS
+from nqg.text.brackets import bracket_depths
 from nqg.text.patterns import Pattern, regular_expression
 from nqg.text.programs import ProgramTokenizer
 from nqg.types.target_grammar import (
@@ -33,6 +33,7 @@ from nqg.types.tools import Json, Tool
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 ANY_STRING = {"type": "string", "minLength": 1}
+JSON_QUOTES = ('"',)
 # Slots whose values are numbers, however sentences say them.
 NUMBER_KINDS = ("number", "ordinal", "duration")
 Symbols: TypeAlias = "tuple[TargetSymbol, ...]"
@@ -318,34 +319,18 @@ class _SchemaWriter:
 def _split(symbols: Symbols) -> list[Symbols]:
     """The parts between commas that stand in no brackets and in no quotes."""
     parts: list[list[TargetSymbol]] = [[]]
-    depth, is_quoted = 0, False
-    for symbol in symbols:
-        if symbol == '"':
-            is_quoted = not is_quoted
-        elif not is_quoted and symbol in BRACKETS:
-            depth += 1
-        elif not is_quoted and symbol in CLOSING_BRACKETS:
-            depth -= 1
-        elif symbol == "," and not depth and not is_quoted:
+    for symbol, depth in zip(symbols, bracket_depths(symbols, JSON_QUOTES)):
+        if symbol == "," and depth == 0:
             parts.append([])
-            continue
-        parts[-1].append(symbol)
+        else:
+            parts[-1].append(symbol)
     return [tuple(part) for part in parts if part]
 
 
 def _is_closed_by_last(symbols: Symbols) -> bool:
     """Whether the last bracket closes the first."""
-    depth, is_quoted = 0, False
-    for at, symbol in enumerate(symbols):
-        if symbol == '"':
-            is_quoted = not is_quoted
-        elif not is_quoted and symbol in BRACKETS:
-            depth += 1
-        elif not is_quoted and symbol in CLOSING_BRACKETS:
-            depth -= 1
-            if not depth:
-                return at == len(symbols) - 1
-    return False
+    depths = bracket_depths(symbols, JSON_QUOTES)
+    return depths[-1] == 0 and 0 not in depths[1:-1]
 
 
 def _any_of(options: Sequence[Mapping[str, Json]]) -> dict[str, Json]:

@@ -33,6 +33,7 @@ from nqg.slots.slot import BUILT_IN, WORD_FORMS, Slot, is_slot_name
 from nqg.slots.values import LANGUAGES, Fields, format_value
 from nqg.text.brackets import QUOTATION_MARKS, QUOTES
 from nqg.text.sentences import TokenizedSentence
+from nqg.text.sequences import likeliest_language
 
 # The thresholds below were set by hand with SNIPS, the starter project and
 # examples/home_assistant in view; docs/slots.md has what they lead to. Not measured one by one.
@@ -70,7 +71,8 @@ def fit_slots(
     that are `offered` are used where pairs show them; a single value is enough.
     """
     slots = list(_possible_slots(declared, offered, finds_others=finds_others))
-    language = detected_language(words_of(sentence) for sentence, _ in pairs)
+    words = chain.from_iterable(words_of(sentence) for sentence, _ in pairs)
+    language = likeliest_language(map(str.casefold, words), LANGUAGES)
     draft = SlotMatcher(language, tuple(slots), tokenize_value, today)
     occurrences = _occurrences(draft, pairs)
     # The slots that explain programs, in the order of the draft.
@@ -135,20 +137,6 @@ def _second_slots(
         has_values = len(variant.values) >= MIN_VALUES
         if has_values and variant.weight / len(readings) >= MIN_SECONDARY:
             yield variant.slot
-
-
-def detected_language(sentences: Iterable[Sequence[str]]) -> str:
-    """The language whose frequent words are most frequent; English if none are.
-
-    >>> detected_language([("mach", "das", "licht", "in", "der", "küche", "an")])
-    'de'
-    """
-    counts = Counter(map(str.casefold, chain.from_iterable(sentences)))
-
-    def frequency(code: str) -> int:
-        return sum(counts[word] for word in LANGUAGES[code].frequent_words.split())
-
-    return max(LANGUAGES, key=frequency)
 
 
 class ProgramOccurrence(NamedTuple):

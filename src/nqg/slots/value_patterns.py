@@ -226,9 +226,9 @@ _FIELDS["letter"] = Characters.of("smhdw"), "m"
 
 # Tokens and texts of programs.
 
-_PAIR = repeated(DIGIT, 2, 2)
-_YEAR_MONTH_DAY = concatenation(_YEAR, "-", _PAIR, "-", _PAIR)
-_CLOCK = concatenation(repeated(DIGIT, 1, 2), repeated(concatenation(":", _PAIR), 1, 2))
+_TWO = repeated(DIGIT, 2, 2)
+_YEAR_MONTH_DAY = concatenation(_YEAR, "-", _TWO, "-", _TWO)
+_CLOCK = concatenation(repeated(DIGIT, 1, 2), repeated(concatenation(":", _TWO), 1, 2))
 # Numbers with a sign or a fraction, dates and times are single tokens, too.
 SIGNED = concatenation("-", DIGIT_RUN, _FRACTION)
 FRACTION = concatenation(DIGIT_RUN, ".", DIGIT_RUN)

@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
-from nqg.text.brackets import BRACKETS, CLOSING_BRACKETS, CODE_QUOTES
+from nqg.text.brackets import BRACKETS, CLOSING_BRACKETS, QUOTED, bracket_depths
 
 # The share of calls that may be written in another order, by mistake: where there are more, the
 # order tells something. It is the share that the tokenizers tolerate too; not measured.
@@ -60,14 +60,12 @@ def named_calls(tokens: Sequence[str]) -> Iterator[NamedCall]:
     [('y', 'x'), ('b', 'a')]
     """
     brackets: list[_OpenBracket] = []
-    quote, before = "", ""
-    for position, token in enumerate(tokens):
-        if quote:
-            if token == quote:
-                quote = ""
-        elif token in CODE_QUOTES:
-            quote = token
-        elif token in BRACKETS:
+    before = ""
+    for position, depth in enumerate(bracket_depths(tokens)):
+        token = tokens[position]
+        if depth == QUOTED:
+            continue
+        if token in BRACKETS:
             function = ""
             if token == "(" and any(map(str.isalnum, before)):
                 function = before

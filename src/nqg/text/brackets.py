@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import sys
+from collections.abc import Collection, Iterable, Sequence
 
 BRACKETS = {"(": ")", "[": "]", "{": "}"}
 CLOSING_BRACKETS = frozenset(BRACKETS.values())
@@ -11,6 +12,33 @@ QUOTES = ('"', "'")
 CODE_QUOTES = frozenset("\"'`")
 # The quotation marks of sentences.
 QUOTATION_MARKS = {'"': '"', "'": "'", "“": "”", "„": "“", "«": "»", "‘": "’"}
+# The depth of text inside of quotes.
+QUOTED = sys.maxsize
+
+
+def bracket_depths(
+    tokens: Iterable[object], quotes: Collection[str] = CODE_QUOTES
+) -> list[int]:
+    """How many brackets are open around each token; what is inside of quotes is `QUOTED`.
+
+    A bracket and a quote have the depth of what they stand in.
+
+    >>> bracket_depths("f ( a , g ( b ) )".split())
+    [0, 0, 1, 1, 1, 1, 2, 1, 0]
+    """
+    depths: list[int] = []
+    depth, quote = 0, None
+    for token in tokens:
+        if token in quotes and quote in (None, token):
+            quote = token if quote is None else None
+            depths.append(depth)
+        elif quote is not None:
+            depths.append(QUOTED)
+        else:
+            depth -= token in CLOSING_BRACKETS
+            depths.append(depth)
+            depth += token in BRACKETS
+    return depths
 
 
 def bracket_error(tokens: Sequence[str], quotes: Collection[str] = ()) -> str:

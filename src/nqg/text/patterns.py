@@ -7,9 +7,9 @@ classes such as `\\w`, whose meaning differs, nor lookarounds, which most decode
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 # Letters, digits and marks as far as ranges of a few alphabets tell them: no expression of another
 # engine agrees exactly with Python's `\w`.
@@ -208,35 +208,72 @@ def regular_expression(pattern: Pattern) -> str:
     >>> regular_expression(NUMBER)
     '-?[0-9]+(?:\\.[0-9]+)?'
     """
+    return _written(pattern, _REGULAR)
+
+
+def gbnf_expression(pattern: Pattern) -> str:
+    """The pattern as llama.cpp reads it.
+
+    >>> gbnf_expression(NUMBER)
+    '"-"? [0-9]+ ("." [0-9]+)?'
+    """
+    return _written(pattern, _GBNF)
+
+
+def gbnf_string(text: str) -> str:
+    escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+    return f'"{text.translate(str.maketrans(escapes))}"'
+
+
+def _escaped(text: str) -> str:
+    escapes = {mark: f"\\{mark}" for mark in "\\.^$|?*+()[]{}/"}
+    return text.translate(str.maketrans({**escapes, "\n": "\\n", "\t": "\\t"}))
+
+
+class _Syntax(NamedTuple):
+    """How a format writes literals, characters in classes, groups, and patterns in sequence."""
+
+    literal: Callable[[str], str]
+    escapes: Mapping[str, str]
+    opening: str
+    space: str
+    has_quotes: bool
+
+    def is_atom(self, pattern: Pattern) -> bool:
+        """Whether a repetition of a pattern needs no group around it."""
+        if isinstance(pattern, Literal):
+            # A literal in quotes is an atom, whatever its length.
+            return self.has_quotes or len(pattern.text) == 1
+        return isinstance(pattern, Characters)
+
+
+_CLASS_ESCAPES = {mark: f"\\{mark}" for mark in "\\]^-[&~|/\"'"}
+_GBNF_ESCAPES = {mark: f"\\{mark}" for mark in '\\]["'}
+_GBNF_ESCAPES |= {"-": "\\x2D", "^": "\\x5E"}
+_REGULAR = _Syntax(_escaped, _CLASS_ESCAPES, "(?:", "", has_quotes=False)
+_GBNF = _Syntax(gbnf_string, _GBNF_ESCAPES, "(", " ", has_quotes=True)
+
+
+def _written(pattern: Pattern, syntax: _Syntax, *, is_grouped: bool = False) -> str:
+    if is_grouped:
+        return f"{syntax.opening}{_written(pattern, syntax)})"
     match pattern:
         case Literal(text):
-            return "".join(map(_escaped, text))
+            return syntax.literal(text)
         case Characters():
-            special = {mark: f"\\{mark}" for mark in "\\]^-[&~|/\"'"}
-            return _character_class(pattern, special)
+            return _character_class(pattern, syntax.escapes)
         case Concatenation(items):
-            return "".join(_grouped(item) for item in items)
+            written = []
+            for item in items:
+                is_choice = isinstance(item, Choice)
+                written.append(_written(item, syntax, is_grouped=is_choice))
+            return syntax.space.join(written)
         case Choice(options):
-            return "|".join(map(regular_expression, options))
+            separator = f"{syntax.space}|{syntax.space}"
+            return separator.join(_written(option, syntax) for option in options)
         case Repetition(item):
-            written = regular_expression(item)
-            is_single = isinstance(item, Characters) or (
-                isinstance(item, Literal) and len(item.text) == 1
-            )
-            if not is_single:
-                written = f"(?:{written})"
-            return written + _count(pattern)
-
-
-def _grouped(pattern: Pattern) -> str:
-    written = regular_expression(pattern)
-    return f"(?:{written})" if isinstance(pattern, Choice) else written
-
-
-def _escaped(character: str) -> str:
-    if character in "\\.^$|?*+()[]{}/":
-        return f"\\{character}"
-    return {"\n": "\\n", "\t": "\\t"}.get(character, character)
+            is_compound = not syntax.is_atom(item)
+            return _written(item, syntax, is_grouped=is_compound) + _count(pattern)
 
 
 def _character_class(characters: Characters, special: Mapping[str, str]) -> str:
@@ -259,39 +296,6 @@ def _count(pattern: Repetition) -> str:
     if pattern.least == pattern.most:
         return f"{{{pattern.least}}}"
     return f"{{{pattern.least},{'' if pattern.most is None else pattern.most}}}"
-
-
-def gbnf_expression(pattern: Pattern) -> str:
-    """The pattern as llama.cpp reads it.
-
-    >>> gbnf_expression(NUMBER)
-    '"-"? [0-9]+ ("." [0-9]+)?'
-    """
-    match pattern:
-        case Literal(text):
-            return gbnf_string(text)
-        case Characters():
-            special = {mark: f"\\{mark}" for mark in '\\]["'}
-            return _character_class(pattern, special | {"-": "\\x2D", "^": "\\x5E"})
-        case Concatenation(items):
-            return " ".join(_gbnf_grouped(item) for item in items)
-        case Choice(options):
-            return " | ".join(map(gbnf_expression, options))
-        case Repetition(item):
-            written = gbnf_expression(item)
-            if not isinstance(item, Characters | Literal):
-                written = f"({written})"
-            return written + _count(pattern)
-
-
-def _gbnf_grouped(pattern: Pattern) -> str:
-    written = gbnf_expression(pattern)
-    return f"({written})" if isinstance(pattern, Choice) else written
-
-
-def gbnf_string(text: str) -> str:
-    escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
-    return '"' + "".join(escapes.get(character, character) for character in text) + '"'
 
 
 def joined_words(word: Pattern, separator: Pattern | str = " ") -> Pattern:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import product, starmap
 
 from nqg.errors import FormatError
+from nqg.text.brackets import QUOTED, bracket_depths
 
 # A template that describes more sentences is refused: each becomes a rule.
 MAX_SENTENCES = 1_000
@@ -172,27 +173,10 @@ def without_argument(tokens: Sequence[str], mark: str) -> list[str]:
     >>> " ".join(without_argument("f ( a = 1 , b = \\" X \\" )".split(), "X"))
     'f ( a = 1 )'
     """
-    # The bracket around each token, by its position; brackets inside quotes are text.
-    at, depth, quote = tokens.index(mark), 0, ""
-    depths: list[int] = []
-    for token in tokens:
-        if token in ('"', "'", "`") and quote in ("", token):
-            quote = "" if quote else token
-            depths.append(depth)
-            continue
-        is_code = not quote
-        if is_code and token in (")", "]", "}"):
-            depth -= 1
-        depths.append(depth if is_code else -1)
-        if is_code and token in ("(", "[", "{"):
-            depth += 1
-    # Text inside quotes has the depth of its quotes.
-    level = 0
-    for position in range(at, -1, -1):
-        if depths[position] >= 0:
-            level = depths[position]
-            break
-    if level == 0:
+    # A mark inside of quotes is as deep as the quotes before it.
+    at, depths = tokens.index(mark), bracket_depths(tokens)
+    level = next(depth for depth in reversed(depths[: at + 1]) if depth != QUOTED)
+    if level <= 0:
         raise FormatError(
             "a value may be left out of the sentence, but the program has no argument for it "
             "that could be left out"

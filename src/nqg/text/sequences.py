@@ -13,11 +13,11 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 from nqg.errors import SettingsError
 from nqg.text.programs import atoms
@@ -326,13 +326,20 @@ def detected_language(sentences: Iterable[str]) -> str:
     >>> detected_language(["Mach das Licht im Flur an"]), detected_language(["allume les lampes"])
     ('de', 'fr')
     """
-    counts: Counter[str] = Counter()
-    for sentence in sentences:
-        counts.update(sentence.lower().split())
+    words = chain.from_iterable(sentence.lower().split() for sentence in sentences)
+    return likeliest_language(words, CONNECTIVE_WORDS)
+
+
+class _Language(Protocol):
+    @property
+    def frequent_words(self) -> str: ...
+
+
+def likeliest_language(words: Iterable[str], languages: Mapping[str, _Language]) -> str:
+    """The language whose frequent words are most frequent; the first if none are."""
+    counts = Counter(words)
 
     def frequency(code: str) -> int:
-        return sum(
-            counts[word] for word in CONNECTIVE_WORDS[code].frequent_words.split()
-        )
+        return sum(counts[word] for word in languages[code].frequent_words.split())
 
-    return max(CONNECTIVE_WORDS, key=frequency)
+    return max(languages, key=frequency)
