@@ -250,14 +250,15 @@ def _slot_examples(
     return SlotExamples(distinct_pairs(tokens) if is_distinct else tokens)
 
 
+GrammarFile = Annotated[
+    Path | None,
+    option("-o --output", "FILE", "Where to write the grammar.", show_default="stdout"),
+]
+
+
 def types(
     data: TrainFile,
-    output: Annotated[
-        Path | None,
-        option(
-            "-o --output", "FILE", "Where to write the grammar.", show_default="stdout"
-        ),
-    ] = None,
+    output: GrammarFile = None,
     settings: SettingsFile = None,
     changes: Annotated[list[str] | None, changes_option("text.slots=given")] = None,
     tools: Annotated[
@@ -392,12 +393,7 @@ def export(
         str,
         option("--format", "|".join(FORMATS), "The format that the decoder reads."),
     ],
-    output: Annotated[
-        Path | None,
-        option(
-            "-o --output", "FILE", "Where to write the grammar.", show_default="stdout"
-        ),
-    ] = None,
+    output: GrammarFile = None,
 ) -> None:
     """Write a model's types as a grammar for other decoders.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib import resources
 from pathlib import Path
@@ -46,6 +46,7 @@ from nqg.pipeline.grammar import search_grammar
 from nqg.pipeline.run import Run
 from nqg.pipeline.settings import NONE, ConfidenceSettings, TrainSettings, TypeSettings
 from nqg.pipeline.train import train as train_system
+from nqg.preprocessing.preprocessor import Preprocessor
 from nqg.preprocessing.training_text import fit_text, tokenized
 from nqg.run_config import DataFingerprint
 
@@ -235,18 +236,10 @@ def check_data(
     faults = list(flaws(pairs, tokenized(pairs, text)))
     # Lines count sentences out of scope, too.
     lines_of = [line for line, pair in enumerate(pairs, 1) if not pair.is_out_of_scope]
-    single = {}
+    single: dict[str, dict[str, int]] = {}
     for kind, items_of in singletons(raw, text).items():
         single[kind] = {item: lines_of[at - 1] for item, at in items_of.items()}
-    derivable = None
-    if folds:
-        grammars = expected_derivability(raw, text, folds)
-        try:
-            shares = list(tracked(grammars, "inducing grammars of folds", folds))
-            derivable = sum(shares) / len(shares)
-        except SettingsError as error:
-            # The examples are too few, or too much alike.
-            err.print(f"nothing can be held out: {error}")
+    derivable = _derivable_share(raw, text, folds) if folds else None
 
     # Tell people the beginning of each list, and programs everything.
     lines = [f"{data}:{flaw.line}: {flaw}" for flaw in faults[:SHOWN_FLAWS]]
@@ -258,13 +251,8 @@ def check_data(
         f"{counted(len(raw), 'example')}{outside}, {len(faults):,} with a fault"
     )
     for kind, first_lines in single.items():
-        noun, holder = SINGLETONS[kind]
-        count = counted(len(first_lines), noun)
-        items = [f"{item} (line {line})" for item, line in first_lines.items()]
-        if len(items) > SHOWN_SINGLETONS:
-            items[SHOWN_SINGLETONS:] = ["…"]
-        if items:
-            lines.append(f"{count} that one {holder} alone has: {', '.join(items)}")
+        if first_lines:
+            lines.append(_singleton_line(kind, first_lines))
     if derivable is not None:
         share = f"{100 * derivable:.1f} % of examples"
         lines.append(f"{share} are derivable with a grammar of the others")
@@ -282,6 +270,31 @@ def check_data(
     for flaw in faults:
         if flaw.kind in SERIOUS:
             raise typer.Exit(FAILED)
+
+
+def _derivable_share(
+    examples: Sequence[Example], text: Preprocessor, folds: int
+) -> float | None:
+    """The share of held-out examples that grammars derive; None where nothing can be held out."""
+    grammars = expected_derivability(examples, text, folds)
+    try:
+        shares = list(tracked(grammars, "inducing grammars of folds", folds))
+    except SettingsError as error:
+        # The examples are too few, or too much alike.
+        err.print(f"nothing can be held out: {error}")
+        return None
+    return sum(shares) / len(shares)
+
+
+def _singleton_line(kind: str, lines: Mapping[str, int]) -> str:
+    """What is told of items that one line alone shows."""
+    noun, holder = SINGLETONS[kind]
+    items = [f"{item} (line {line})" for item, line in lines.items()]
+    if len(items) > SHOWN_SINGLETONS:
+        items[SHOWN_SINGLETONS:] = ["…"]
+    return (
+        f"{counted(len(lines), noun)} that one {holder} alone has: {', '.join(items)}"
+    )
 
 
 LogFile = Annotated[
