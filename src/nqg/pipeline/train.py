@@ -406,7 +406,7 @@ def _assembled(
     provenance = _provenance(readers)
     scores = None
     if inputs.dev:
-        scores = _dev_scores(inputs.dev.examples, readers.system(model))
+        scores = _dev_scores(readers.system(model), inputs.dev.examples)
         shares = {name: getattr(scores, name) for name in scores.intervals()}
         data = DataFingerprint.of(task.dev, inputs.dev.path.name)
         provenance = replace(provenance, measurements=(Measurement(data, shares),))
@@ -440,12 +440,10 @@ def _training_report(readers: TrainedReaders, grammar: Grammar) -> TrainReport:
     )
 
 
-def _dev_scores(examples: Sequence[Example], system: Parser | Hybrid) -> Scores:
-    sources, targets = [], []
-    for example in examples:
-        sources.append(example.source)
-        targets.append(example.target)
-    return score([answer.target for answer in system.answers(sources)], targets)
+def _dev_scores(system: Parser | Hybrid, examples: Sequence[Example]) -> Scores:
+    answers = system.answers(example.source for example in examples)
+    predictions = [answer.target for answer in answers]
+    return score(predictions, [example.target for example in examples])
 
 
 def _provenance(readers: TrainedReaders) -> Provenance:

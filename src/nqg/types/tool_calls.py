@@ -154,17 +154,16 @@ class _Check:
         return value
 
     def array_misfit(self, schema: JsonSchema, value: list[Value]) -> str:
-        count = len(value)
-        if schema.min_items is not None and count < schema.min_items:
-            return f": expected at least {schema.min_items} values, found {count}"
-        if schema.max_items is not None and count > schema.max_items:
-            return f": expected at most {schema.max_items} values, found {count}"
+        reason = _outside(len(value), schema.min_items, schema.max_items, " values")
+        if reason:
+            return reason
         for number, item in enumerate(value):
             if schema.unique_items and item in value[:number]:
                 return f"[{number}]: {shown(item)} is there twice"
-            reason = schema.items and self.misfit(schema.items, item)
-            if reason:
-                return f"[{number}]{reason}"
+            if schema.items:
+                reason = self.misfit(schema.items, item)
+                if reason:
+                    return f"[{number}]{reason}"
         return ""
 
     def object_misfit(self, schema: JsonSchema, value: Mapping[str, Value]) -> str:
@@ -206,6 +205,17 @@ def _is_among(value: Json, allowed: Iterable[Json]) -> bool:
     )
 
 
+def _outside(
+    figure: float, least: float | None, most: float | None, unit: str = ""
+) -> str:
+    """Why a figure is outside of its bounds; "" if it is not."""
+    if least is not None and figure < least:
+        return f": expected at least {least}{unit}, found {figure}"
+    if most is not None and figure > most:
+        return f": expected at most {most}{unit}, found {figure}"
+    return ""
+
+
 def _number_misfit(schema: JsonSchema, value: float) -> str:
     least, most = schema.minimum, schema.maximum
     above, below = schema.exclusive_minimum, schema.exclusive_maximum
@@ -214,10 +224,9 @@ def _number_misfit(schema: JsonSchema, value: float) -> str:
         above, least = least, None
     if below is True:
         below, most = most, None
-    if least is not None and value < least:
-        return f": expected at least {least}, found {value}"
-    if most is not None and value > most:
-        return f": expected at most {most}, found {value}"
+    reason = _outside(value, least, most)
+    if reason:
+        return reason
     if above is not None and above is not False and value <= above:
         return f": expected more than {above}, found {value}"
     if below is not None and below is not False and value >= below:
@@ -229,11 +238,10 @@ def _number_misfit(schema: JsonSchema, value: float) -> str:
 
 
 def _string_misfit(schema: JsonSchema, value: str) -> str:
-    count = len(value)
-    if schema.min_length is not None and count < schema.min_length:
-        return f": expected at least {schema.min_length} characters, found {count}"
-    if schema.max_length is not None and count > schema.max_length:
-        return f": expected at most {schema.max_length} characters, found {count}"
+    least, most = schema.min_length, schema.max_length
+    reason = _outside(len(value), least, most, " characters")
+    if reason:
+        return reason
     if schema.pattern is not None:
         try:
             match = regex.search(schema.pattern, value, timeout=PATTERN_TIMEOUT)
