@@ -160,12 +160,14 @@ def mcd_split(examples: Sequence[Example], indices: Path, tasks: Path) -> Split:
             raise FormatError(reason, Place(tasks, number))
     # The indices count lines of `tasks`, so its length is their bound.
     published = read_split(indices, size=len(lines))
-    parts = []
-    for part in (published.train, published.test, published.dev):
-        commands = map(lines.__getitem__, part)
-        parts.append(tuple(map(positions.__getitem__, commands)))
+
+    def of_commands(part: Sequence[int]) -> tuple[int, ...]:
+        return tuple(positions[lines[index]] for index in part)
+
     return Split(
-        *parts,
+        train=of_commands(published.train),
+        dev=of_commands(published.dev),
+        test=of_commands(published.test),
         made_by=_made_by(indices.stem, "published indices into tasks.txt"),
     )
 

@@ -159,7 +159,7 @@ def code_expression(codes: Sequence[str] | Counter[str]) -> str:
     >>> code_expression(["A-1042", "KX200"])
     '[A-Za-z]+\\-?\\d+'
     """
-    shapes, marks = set(), set()
+    shapes, marks = set[str](), set[str]()
     for code in codes:
         shape = re.sub(r"\d+", "0", re.sub(r"[A-Za-z]+", "A", code))
         shapes.add(re.sub(r"[^A0]", "", shape))

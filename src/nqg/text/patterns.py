@@ -222,12 +222,16 @@ def gbnf_expression(pattern: Pattern) -> str:
 
 def gbnf_string(text: str) -> str:
     escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
-    return f'"{text.translate(str.maketrans(escapes))}"'
+    return f'"{_replaced(text, escapes)}"'
 
 
 def _escaped(text: str) -> str:
     escapes = {mark: f"\\{mark}" for mark in "\\.^$|?*+()[]{}/"}
-    return text.translate(str.maketrans({**escapes, "\n": "\\n", "\t": "\\t"}))
+    return _replaced(text, {**escapes, "\n": "\\n", "\t": "\\t"})
+
+
+def _replaced(text: str, escapes: Mapping[str, str]) -> str:
+    return "".join(escapes.get(character, character) for character in text)
 
 
 class _Syntax(NamedTuple):

@@ -203,11 +203,10 @@ def _schema_of(hint: Any, where: str, outer: tuple[Any, ...] = ()) -> dict[str, 
         return _enumerated(arguments)
     if origin in (Union, types.UnionType):
         return {"anyOf": [_schema_of(item, where, outer) for item in arguments]}
-    schema = None
     if inspect.isclass(origin or hint):
-        schema = _schema_of_class(hint, where, outer)
-    if schema is not None:
-        return schema
+        class_schema = _schema_of_class(hint, where, outer)
+        if class_schema is not None:
+            return class_schema
     expected = (
         "expected str, int, float, bool, a date or time, Literal, Enum, list, dict, a "
         "dataclass or a TypedDict"
