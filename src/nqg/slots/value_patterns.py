@@ -137,7 +137,7 @@ def _names(field: str) -> Iterator[str]:
 
 
 def _iso_duration() -> Pattern:
-    amount = concatenation(DIGIT_RUN, _FRACTION)
+    amount = concatenation(DIGIT_RUN, _DECIMALS)
     day = concatenation(DIGIT_RUN, "D")
     units = [optional(amount, unit) for unit in "HM"]
     seconds = concatenation(amount, "S")
@@ -188,7 +188,7 @@ _UP_TO_TWELVE = _digits("1 0-2", "1-9")
 _UP_TO_FIFTY_NINE = _digits("1-5? 0-9")
 _MINUTES = optional(":", _TWO_DIGITS["m"])
 _TIME_UNITS = ("second", "minute", "hour", "day", "week")
-_FRACTION = optional(".", DIGIT_RUN)
+_DECIMALS = optional(".", DIGIT_RUN)
 _THOUSANDS = repeated(concatenation(",", repeated(DIGIT, 3, 3)))
 
 # The pattern of each field that is not padded, and a value of it.
@@ -215,7 +215,7 @@ _FIELDS["suffix"] = alternatives(("st", "nd", "rd", "th")), "th"
 # Numbers.
 _FIELDS["decimal"] = concatenation(optional("-"), DIGIT_RUN, ".", DIGIT_RUN), "5.0"
 _FIELDS["grouped"] = (
-    concatenation(optional("-"), repeated(DIGIT, 1, 3), _THOUSANDS, _FRACTION),
+    concatenation(optional("-"), repeated(DIGIT, 1, 3), _THOUSANDS, _DECIMALS),
     "5",
 )
 _FIELDS["index"] = DIGIT_RUN, "5"
@@ -230,7 +230,7 @@ _TWO = repeated(DIGIT, 2, 2)
 _YEAR_MONTH_DAY = concatenation(_YEAR, "-", _TWO, "-", _TWO)
 _CLOCK = concatenation(repeated(DIGIT, 1, 2), repeated(concatenation(":", _TWO), 1, 2))
 # Numbers with a sign or a fraction, dates and times are single tokens, too.
-SIGNED = concatenation("-", DIGIT_RUN, _FRACTION)
+SIGNED = concatenation("-", DIGIT_RUN, _DECIMALS)
 FRACTION = concatenation(DIGIT_RUN, ".", DIGIT_RUN)
 NUMERIC_TOKENS: tuple[Pattern, ...] = (_YEAR_MONTH_DAY, _CLOCK, FRACTION, SIGNED)
 # Words with an apostrophe inside: don't.
