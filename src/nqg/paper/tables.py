@@ -260,8 +260,8 @@ def mean_ranks(
     {'nqg': 1.5, 'seq2seq': 1.0}
     """
     columns: list[list[float]] = []
-    for column in zip(*accuracies.values()):
-        measured = [accuracy for accuracy in column if accuracy is not None]
+    for figures in zip(*accuracies.values()):
+        measured = [accuracy for accuracy in figures if accuracy is not None]
         if len(measured) < len(accuracies):
             return {}
         columns.append(measured)
