@@ -75,14 +75,20 @@ def mean_confidence(right: int, answers: int, total: float, wanted: float) -> bo
     return total / answers >= wanted
 
 
-def one_deviation(right: int, answers: int, total: float, wanted: float) -> bool:
+def half_deviation(right: int, answers: int, total: float, wanted: float) -> bool:
     return are_precise(right, answers, wanted)
+
+
+def one_deviation(right: int, answers: int, total: float, wanted: float) -> bool:
+    deviation = math.sqrt(answers * wanted * (1 - wanted))
+    return right >= answers * wanted - deviation
 
 
 RULES = {
     "one more right and wrong, from 0 on": Rule(laplace, 1e-9),
     "share right": Rule(share_right),
     "mean confidence": Rule(mean_confidence),
+    "half a standard deviation (default)": Rule(half_deviation),
     "one standard deviation": Rule(one_deviation),
 }
 

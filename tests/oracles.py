@@ -1042,8 +1042,8 @@ def logistic_by_descent(
 def threshold_by_trying(
     answers: Sequence[tuple[float, bool]], precision: float
 ) -> float | None:
-    """The smallest confidence from which on the right answers are no fewer than are wanted, less one
-    standard deviation; at least one half, or what is wanted.
+    """The smallest confidence from which on the right answers are no fewer than are wanted, less half
+    a standard deviation; at least one half, or what is wanted.
     """
     good = []
     for least, _ in answers:
@@ -1051,7 +1051,7 @@ def threshold_by_trying(
         wanted = precision * len(verdicts)
         deviation = math.sqrt(wanted * (1 - precision))
         is_likely = least >= max(min(precision, 0.5), 1e-9)
-        if is_likely and sum(verdicts) >= wanted - deviation:
+        if is_likely and sum(verdicts) >= wanted - 0.5 * deviation:
             good.append(least)
     return min(good, default=None)
 

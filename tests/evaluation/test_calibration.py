@@ -298,9 +298,9 @@ def test_where_no_threshold_is_precise_enough_answers_that_are_rather_right_are_
 
 
 def test_an_unlucky_answer_among_few_does_not_silence_a_model() -> None:
-    unlucky = [sentence(0.999, is_right=number > 0) for number in range(8)]
+    unlucky = [sentence(0.999, is_right=number > 0) for number in range(16)]
     assert not fitted(NONE_FITTED, unlucky, 0.95).is_imprecise
-    assert fitted(NONE_FITTED, unlucky * 20, 0.95).is_imprecise
+    assert fitted(NONE_FITTED, unlucky * 40, 0.95).is_imprecise
 
 
 @given(st.integers(0, 200), st.integers(0, 200), st.floats(0, 1))

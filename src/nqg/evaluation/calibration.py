@@ -55,6 +55,9 @@ TRIAL_FOLDS = 5
 EVEN_ODDS = 0.5
 # A sentence without a program has confidence 0, and is not answered.
 SMALLEST_CONFIDENCE = 1e-9
+# By how many standard deviations answers may fall short of the precision that is wanted.
+# docs/hybrid.md has the curve, which `benchmarks/confidence_priors.py --thresholds` prints.
+TOLERANCE = 0.5
 
 
 class HeldOut(StrEnum):
@@ -204,12 +207,11 @@ def outcomes(
 
 
 def chosen_threshold(outcomes: Iterable[Outcome], precision: float) -> float | None:
-    """The smallest confidence from which on held-out answers are precise enough; None if there is
-    none.
+    """The smallest confidence from which on held-out answers are precise enough, or None.
 
-    They are if a model of the wanted precision might well have given them (`are_precise`): one
-    unlucky sentence among few must not silence the model. An answer that is rather wrong than right
-    is not given even if the surer ones make up for it.
+    They are if chance may explain what they lack (`are_precise`): one unlucky sentence among few
+    must not silence the model. An answer that is rather wrong than right is not given, even if the
+    surer ones make up for it.
 
     >>> right, wrong = Outcome(0.9, True, False), Outcome(0.6, False, False)
     >>> chosen_threshold([right] * 30 + [wrong] * 2, 0.95)
@@ -232,15 +234,17 @@ def chosen_threshold(outcomes: Iterable[Outcome], precision: float) -> float | N
 
 
 def are_precise(right: int, answers: int, precision: float) -> bool:
-    """Whether answers fall short of a precision by no more than one standard deviation.
+    """Whether so many answers are right that chance may explain what they lack of a precision.
 
-    Of `n` answers with precision `p`, `n p` are right on average, with a variance of `n p (1 - p)`.
+    Of `n` answers with precision `p`, `n p` are right on average, with a standard deviation of
+    `sqrt(n p (1 - p))`. Half of that may be missing.
 
-    >>> are_precise(18, 20, 0.95), are_precise(19, 21, 0.95)
-    (False, True)
+    >>> are_precise(28, 30, 0.95), are_precise(27, 30, 0.95)
+    (True, False)
     """
     expected = precision * answers
-    return right >= expected - math.sqrt(expected * (1 - precision))
+    deviation = math.sqrt(expected * (1 - precision))
+    return right >= expected - TOLERANCE * deviation
 
 
 def expectation(outcomes: Sequence[Outcome], threshold: float) -> Expectation:
