@@ -1,12 +1,17 @@
 """The weights that confidence begins with: one regression over the held-out sentences of many datasets.
 
-    python benchmarks/confidence_priors.py --mirror ../shared/data [--seq2seq FOLDER]
+    python benchmarks/confidence_priors.py --mirror ../shared/data [--seq2seq FOLDER] [--thresholds]
 
 trains every dataset of `real_use.py` without test sentences, reads what the folds of each left in
 its run folder, and prints the weights that fit all of them together (every dataset counts alike),
 with the log loss of held-out sentences for several strengths of that prior. Without --seq2seq the
-weights are those of the grammar alone. Ten datasets take an hour on two cores without a second
+weights are those of the grammar alone. Eleven datasets take an hour on two cores without a second
 reader, and ten minutes on a GPU machine with one.
+
+With --thresholds it compares rules that choose the threshold, on the same held-out sentences. Weights
+and threshold are fitted to a random four fifths of them, and judged by the others: for each rule and
+dataset it prints the share of sentences that are answered, the share of the answers that are right,
+and the standard deviation of the threshold over repetitions, which says how much the rule jumps.
 """
 
 from __future__ import annotations
@@ -14,18 +19,26 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import astuple, fields
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
 import numpy as np
 
 import nqg
+from nqg.evaluation.calibration import (
+    EVEN_ODDS,
+    Outcome,
+    are_precise,
+    expectation,
+    outcomes,
+)
 from nqg.model import confidence
 from nqg.model.confidence import HeldOutSentence, Weights
 from nqg.pipeline.confidence import FoldTrials
 from nqg.settings_reader import read_dataclass
-from real_use_datasets import RealDataset, load_datasets
+from real_use_datasets import EXAMPLES, Folder, RealDataset, load_datasets
 
 # The grammar of these datasets is not induced within minutes.
 SLOW = ("overnight-calendar", "overnight-blocks")
@@ -34,6 +47,50 @@ WEIGHT = 100.0
 # Of the regression over all datasets, whose prior is 0.
 POOLED_PRECISION = 0.05
 STRENGTHS = (0.1, 0.5, 1.0, 3.0, 10.0)
+# Of thresholds: what is wanted, how often sentences are divided, and how many choose.
+WANTED = (0.95, 0.9)
+REPETITIONS = 40
+CHOOSING_SHARE = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """When answers are precise enough, given how many are right, how many there are, the sum of
+    their confidences, and the precision that is wanted; and the least confidence of an answer.
+    """
+
+    is_enough: Callable[[int, int, float, float], bool]
+    least: float = EVEN_ODDS
+
+
+def laplace(right: int, answers: int, total: float, wanted: float) -> bool:
+    return (right + 1) / (answers + 2) >= wanted
+
+
+def share_right(right: int, answers: int, total: float, wanted: float) -> bool:
+    return right / answers >= wanted
+
+
+def mean_confidence(right: int, answers: int, total: float, wanted: float) -> bool:
+    return total / answers >= wanted
+
+
+def half_deviation(right: int, answers: int, total: float, wanted: float) -> bool:
+    return are_precise(right, answers, wanted)
+
+
+def one_deviation(right: int, answers: int, total: float, wanted: float) -> bool:
+    deviation = math.sqrt(answers * wanted * (1 - wanted))
+    return right >= answers * wanted - deviation
+
+
+RULES = {
+    "one more right and wrong, from 0 on": Rule(laplace, 1e-9),
+    "share right": Rule(share_right),
+    "mean confidence": Rule(mean_confidence),
+    "half a standard deviation (default)": Rule(half_deviation),
+    "one standard deviation": Rule(one_deviation),
+}
 
 
 def trained_folds(
@@ -138,6 +195,83 @@ def print_figures(found: Mapping[str, Sequence[HeldOutSentence]]) -> None:
         print(f"strength {strength:4}: log loss {sum(losses) / len(losses):.4f}")
 
 
+def threshold(tried: Sequence[Outcome], rule: Rule, wanted: float) -> float:
+    """The smallest confidence from which on a rule is content; even odds if there is none."""
+    least = EVEN_ODDS
+    right, total = 0, 0.0
+    ranked = sorted(
+        (each for each in tried if each.confidence >= rule.least), reverse=True
+    )
+    for count, outcome in enumerate(ranked, start=1):
+        right += outcome.is_right
+        total += outcome.confidence
+        is_last = count == len(ranked) or ranked[count].confidence < outcome.confidence
+        if is_last and rule.is_enough(right, count, total, wanted):
+            least = outcome.confidence
+    return least
+
+
+def judged(
+    sentences: Sequence[HeldOutSentence], wanted: float, has_seq2seq: bool
+) -> dict[str, tuple[float, float, float]]:
+    """For each rule the share answered, the share of these that is right, and how much the
+    threshold varies.
+    """
+    rng = random.Random(0)
+    thresholds = {name: list[float]() for name in RULES}
+    answered, right = dict.fromkeys(RULES, 0), dict.fromkeys(RULES, 0)
+    asked = 0
+    for _ in range(REPETITIONS):
+        order = rng.sample(sentences, len(sentences))
+        size = round(CHOOSING_SHARE * len(order))
+        tried = outcomes(order[:size], has_seq2seq=has_seq2seq)
+        weights = Weights.fit(order[:size], has_seq2seq=has_seq2seq)
+        others = [sentence for sentence in order[size:] if sentence.is_in_scope]
+        answers = [surest(sentence, weights) for sentence in others]
+        asked += len(others)
+        for name, rule in RULES.items():
+            thresholds[name].append(threshold(tried, rule, wanted))
+            fared = expectation(answers, thresholds[name][-1])
+            answered[name] += fared.answered
+            right[name] += fared.right
+    figures = {}
+    for name, chosen in thresholds.items():
+        precision = right[name] / max(answered[name], 1)
+        figures[name] = answered[name] / asked, precision, float(np.std(chosen))
+    return figures
+
+
+def surest(sentence: HeldOutSentence, weights: Weights) -> Outcome:
+    best = Outcome(0.0, False, False)
+    for trial in sentence.candidates:
+        chance = weights.confidence(trial.evidence)
+        if chance > best.confidence:
+            best = Outcome(chance, trial.is_right, False)
+    return best
+
+
+def print_thresholds(
+    found: Mapping[str, Sequence[HeldOutSentence]], has_seq2seq: bool
+) -> None:
+    for wanted in WANTED:
+        print(f"\n| {wanted:.0%} wanted |", " | ".join(RULES), "|")
+        print("|---|" + "--:|" * len(RULES))
+        sums = {name: np.zeros(3) for name in RULES}
+        for dataset, sentences in found.items():
+            figures = judged(sentences, wanted, has_seq2seq)
+            print(f"| {dataset} |", " | ".join(map(cell, figures.values())), "|")
+            for name, figure in figures.items():
+                sums[name] += figure
+        means = [total / len(found) for total in sums.values()]
+        print("| mean |", " | ".join(map(cell, means)), "|", flush=True)
+
+
+def cell(figure: Sequence[float]) -> str:
+    """Share answered, precision, and deviation of the threshold, in per cent."""
+    answered, precision, deviation = figure
+    return f"{100 * answered:.1f}, {100 * precision:.1f} (± {100 * deviation:.0f})"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--mirror", type=Path, default=Path("../shared/data"))
@@ -145,9 +279,12 @@ def main() -> None:
     parser.add_argument("--datasets", nargs="+")
     parser.add_argument("--seq2seq", help="folder of an encoder-decoder's weights")
     parser.add_argument("--device")
+    parser.add_argument("--thresholds", action="store_true")
     chosen = parser.parse_args()
     found = {}
     datasets = load_datasets(chosen.mirror, chosen.folder / "data")
+    tools = Folder("tools", "tools", EXAMPLES)
+    datasets["tools"] = tools.load("tools", chosen.mirror, chosen.folder)
     for dataset in datasets.values():
         is_chosen = dataset.name not in SLOW
         if chosen.datasets:
@@ -157,7 +294,10 @@ def main() -> None:
                 dataset, chosen.folder, chosen.seq2seq, chosen.device
             )
             print(f"{dataset.name}: {len(found[dataset.name])} held-out sentences")
-    print_figures(found)
+    if chosen.thresholds:
+        print_thresholds(found, has_seq2seq=chosen.seq2seq is not None)
+    else:
+        print_figures(found)
 
 
 if __name__ == "__main__":

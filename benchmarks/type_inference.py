@@ -3,6 +3,7 @@
 python benchmarks/type_inference.py ../shared/data
 python benchmarks/type_inference.py ../shared/data --vary CROSSING_SHARE MAX_LOSS
 python benchmarks/type_inference.py ../shared/data --vary
+python benchmarks/type_inference.py ../shared/data --required
 
 An ill-typed program of GeoQuery is a program in which a random term stands in the place of another,
 such that the written FunQL grammar rejects it. One of COGS is a program in which a keyword is
@@ -12,6 +13,10 @@ With `--vary`, each of the constants of inference in turn takes other values. No
 all these languages, so the two figures come from folds of training programs: the share of held-out
 programs that types accept, and the share of random edits that they reject, most of which are
 ill-typed. Test programs are not looked at.
+
+With `--required`, random thirds of training programs are held out, and the others say which arguments
+functions need. Two figures for each number of calls that is enough: held-out programs that lack such
+an argument, and calls of held-out programs in which the lack of a random argument would be noticed.
 """
 
 from __future__ import annotations
@@ -23,12 +28,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from nqg.calls import Call, all_calls, calls_or_none
 from nqg.data.example import Example
 from nqg.paper.datasets import load_dataset
 from nqg.paper.funql import funql_target_grammar
 from nqg.pipeline.settings import TrainSettings
 from nqg.preprocessing.training_text import fit_training_text
-from nqg.types import grammar_writer, inference
+from nqg.types import grammar_writer, inference, tool_calls
 from nqg.types.inference import InferredTypes, infer_types
 from nqg.types.program_trees import Term, read_term
 from nqg.types.target_grammar import TargetGrammar
@@ -48,6 +54,8 @@ VALUES: dict[str, tuple[float, ...]] = {
 }
 FOLDS = 2
 FOLD_EDITS = 100
+CALL_COUNTS = (1, 2, 3, 5, 8, 12, 16, 20)
+CALL_FOLDS = 10
 # Programs of one dataset at most: a dataset with more of them says no more about constants.
 MOST_PROGRAMS = 1500
 Program = Sequence[str]
@@ -276,13 +284,70 @@ def fold_shares(programs: Sequence[Program]) -> tuple[float, float]:
     return accepted / held_out, rejected / max(tried, 1)
 
 
+# Required arguments, on folds.
+
+
+def called_programs(mirror: Path, folder: Path) -> dict[str, list[str]]:
+    """The training programs of the datasets that are calls with keywords."""
+    datasets: dict[str, list[str]] = {}
+    for name, source in (DATASETS | {"tools": Folder("tools", "", EXAMPLES)}).items():
+        examples = source.load(name, mirror, folder).train
+        programs = [example.target for example in examples]
+        if any(call.arguments for program in programs for call in calls_of(program)):
+            datasets[name] = programs
+    return datasets
+
+
+def calls_of(program: str) -> list[Call]:
+    return list(all_calls(list(calls_or_none(program) or ())))
+
+
+def print_required(mirror: Path, folder: Path) -> None:
+    datasets = called_programs(mirror, folder)
+    print("| enough calls |", " | ".join(datasets), "|")
+    print("|--:|" + "--:|" * len(datasets))
+    default = tool_calls.ENOUGH_CALLS
+    for count in CALL_COUNTS:
+        tool_calls.ENOUGH_CALLS = count
+        cells = []
+        for programs in datasets.values():
+            lost, noticed = required_shares(programs)
+            cells.append(f"{100 * lost:.1f} {100 * noticed:.0f}")
+        mark = " (default)" if count == default else ""
+        print(f"| {count}{mark} |", " | ".join(cells), "|", flush=True)
+    tool_calls.ENOUGH_CALLS = default
+
+
+def required_shares(programs: Sequence[str]) -> tuple[float, float]:
+    """The share of held-out programs that lack an argument which the others show to be required,
+    and the share of arguments in them whose lack would be noticed.
+    """
+    rng = random.Random(0)
+    lost = noticed = held_out = arguments = 0
+    for _ in range(CALL_FOLDS):
+        order = rng.sample(programs, len(programs))
+        size = len(order) // 3
+        required = tool_calls.required_arguments(order[size:])
+        for program in order[:size]:
+            lost += bool(tool_calls.missing_argument(program, required))
+            for call in calls_of(program):
+                needed = required.get(call.name, ())
+                noticed += len(call.arguments.keys() & set(needed))
+                arguments += len(call.arguments)
+        held_out += size
+    return lost / held_out, noticed / max(arguments, 1)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("mirror", type=Path)
     parser.add_argument("--vary", nargs="*", choices=VALUES)
+    parser.add_argument("--required", action="store_true")
     parser.add_argument("--folder", type=Path, default=Path("/tmp/type_inference"))
     arguments = parser.parse_args()
-    if arguments.vary is None:
+    if arguments.required:
+        print_required(arguments.mirror, arguments.folder)
+    elif arguments.vary is None:
         print_published(arguments.mirror)
     else:
         names = arguments.vary or list(VALUES)

@@ -1042,13 +1042,16 @@ def logistic_by_descent(
 def threshold_by_trying(
     answers: Sequence[tuple[float, bool]], precision: float
 ) -> float | None:
-    """The smallest confidence from which on enough answers are right, if one more of either kind
-    is counted.
+    """The smallest confidence from which on the right answers are no fewer than are wanted, less half
+    a standard deviation; at least one half, or what is wanted.
     """
     good = []
     for least, _ in answers:
         verdicts = [is_right for confidence, is_right in answers if confidence >= least]
-        if least > 0 and (sum(verdicts) + 1) / (len(verdicts) + 2) >= precision:
+        wanted = precision * len(verdicts)
+        deviation = math.sqrt(wanted * (1 - precision))
+        is_likely = least >= max(min(precision, 0.5), 1e-9)
+        if is_likely and sum(verdicts) >= wanted - 0.5 * deviation:
             good.append(least)
     return min(good, default=None)
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -124,6 +124,25 @@ Call(name='lights', arguments={}, positional=('kitchen', 'off')))
 f(key="value"), f(a, b) or {"name": …, "arguments": {…}}
     """
     return tuple(_Reader(program).calls())
+
+
+def all_calls(value: Value) -> Iterator[Call]:
+    """The calls in a value, and the calls among their arguments, outer ones first.
+
+    >>> (outer,) = read_calls("at(time=7, do=play(song=Africa))")
+    >>> [call.name for call in all_calls(outer)]
+    ['at', 'play']
+    """
+    inner: Iterable[Value] = ()
+    if isinstance(value, Call):
+        yield value
+        inner = (*value.arguments.values(), *value.positional)
+    elif isinstance(value, list):
+        inner = value
+    elif isinstance(value, dict):
+        inner = value.values()
+    for argument in inner:
+        yield from all_calls(argument)
 
 
 def calls_or_none(program: str | None) -> tuple[Call, ...] | None:

@@ -1,10 +1,22 @@
-"""Whether calls fit the tools, and why they do not."""
+"""Whether calls fit the tools, or lack an argument that training always has, and why."""
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
-from nqg.types.tool_calls import program_misfit
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nqg.errors import FormatError
+from nqg.types.tool_calls import (
+    ENOUGH_CALLS,
+    missing_argument,
+    program_misfit,
+    read_required,
+    required_arguments,
+    write_required,
+)
 from nqg.types.tools import read_tools
 from tool_schemas import SCHEMAS
 
@@ -130,3 +142,73 @@ def test_a_pattern_that_takes_too_long_is_stopped() -> None:
     tools = read_tools([{"name": "f", "parameters": {"properties": {"x": schema}}}])
     program = f'f(x="{"a" * 200}!")'
     assert "takes too long" in program_misfit(program, tools)
+
+
+# Arguments that training programs show to be required.
+
+CALLS = st.tuples(
+    st.sampled_from("fg"), st.sets(st.sampled_from("abc")), st.integers(0, 9)
+)
+
+
+@given(st.lists(CALLS, max_size=60))
+def test_what_all_of_enough_calls_have_is_required(
+    calls: list[tuple[str, set[str], int]],
+) -> None:
+    programs: dict[str, tuple[str, set[str]]] = {}
+    for name, arguments, value in calls:
+        written = ", ".join(f"{argument}={value}" for argument in sorted(arguments))
+        programs[f"{name}({written})"] = name, arguments
+    # By the definition, function by function and argument by argument.
+    expected: set[tuple[str, str]] = set()
+    for name in "fg":
+        arguments_of = [found for other, found in programs.values() if other == name]
+        for argument in "abc":
+            having = [found for found in arguments_of if argument in found]
+            if len(having) == len(arguments_of) >= ENOUGH_CALLS:
+                expected.add((name, argument))
+    required = required_arguments([*programs, *programs])
+    assert expected == {
+        (name, argument) for name in required for argument in required[name]
+    }
+    assert not any(missing_argument(program, required) for program in programs)
+
+
+def test_calls_inside_of_calls_and_lists_count() -> None:
+    programs = [f"at(time={hour}, do=[dim(percent={hour})])" for hour in range(12)]
+    required = required_arguments([*programs, "not a call"])
+    assert required == {"at": ("time", "do"), "dim": ("percent",)}
+    reason = "dim: argument 'percent' is missing, which all calls in training have"
+    assert missing_argument("at(time=3, do=[dim(room=hall)])", required) == reason
+    assert missing_argument("not a call", required) == ""
+
+
+def test_the_order_of_arguments_and_the_notation_do_not_matter() -> None:
+    required = {"dim": ("room", "percent")}
+    assert missing_argument("dim(percent=3, room=hall)", required) == ""
+    dark = '{"name": "dim", "arguments": {"room": "hall"}}'
+    assert "'percent'" in missing_argument(dark, required)
+
+
+def test_required_arguments_survive_a_round_trip(tmp_path: Path) -> None:
+    required = {"dim": ("percent", "räume"), "off": ("room",)}
+    write_required(tmp_path / "required.json", required)
+    assert read_required(tmp_path / "required.json") == required
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[1]", "expected an object of functions, found"),
+        ('{"dim": "percent"}', "dim: expected a list of the arguments that it needs"),
+        ('{"dim": [3]}', "dim: expected a list of the arguments that it needs"),
+    ],
+)
+def test_a_file_of_something_else_is_refused(
+    text: str, reason: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "required.json"
+    path.write_text(text)
+    with pytest.raises(FormatError, match=r"required\.json") as error:
+        read_required(path)
+    assert reason in str(error.value)

@@ -12,6 +12,7 @@ aside, in the rest) or by length they are as hard as a compositional split.
 
 from __future__ import annotations
 
+import math
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -50,9 +51,13 @@ from nqg.splits.partition import split as divide
 CALIBRATION_FOLDS = 5
 # Folds of held-out sentences: the confidence in those of one is fitted to the others. Not measured.
 TRIAL_FOLDS = 5
-# Where no threshold reaches the precision that is wanted, answers are given that are right rather
-# than wrong.
+# Answers are given that are right rather than wrong, unless fewer right ones are wanted.
 EVEN_ODDS = 0.5
+# A sentence without a program has confidence 0, and is not answered.
+SMALLEST_CONFIDENCE = 1e-9
+# By how many standard deviations answers may fall short of the precision that is wanted.
+# docs/hybrid.md has the curve, which `benchmarks/confidence_priors.py --thresholds` prints.
+TOLERANCE = 0.5
 
 
 class HeldOut(StrEnum):
@@ -202,31 +207,52 @@ def outcomes(
 
 
 def chosen_threshold(outcomes: Iterable[Outcome], precision: float) -> float | None:
-    """The smallest confidence from which on so many answers were right; None if there is none.
+    """The smallest confidence from which on held-out answers are precise enough, or None.
 
-    One right and one wrong answer more than there were keep a few lucky ones from deciding.
+    They are if chance may explain what they lack (`are_precise`): one unlucky sentence among few
+    must not silence the model. An answer that is rather wrong than right is not given, even if the
+    surer ones make up for it.
 
-    >>> lucky = [Outcome(0.9, True, False)] * 30 + [Outcome(0.4, False, False)] * 5
-    >>> chosen_threshold(lucky, 0.95), chosen_threshold(lucky[:4], 0.95)
-    (0.9, None)
+    >>> right, wrong = Outcome(0.9, True, False), Outcome(0.6, False, False)
+    >>> chosen_threshold([right] * 30 + [wrong] * 2, 0.95)
+    0.6
+    >>> chosen_threshold([right] * 30 + [wrong] * 3, 0.95)
+    0.9
     """
-    ranked = sorted((each for each in outcomes if each.confidence > 0), reverse=True)
-    least, right = None, 0
-    precisions: dict[float, float] = {}
+    least = max(min(precision, EVEN_ODDS), SMALLEST_CONFIDENCE)
+    ranked = sorted(
+        (each for each in outcomes if each.confidence >= least), reverse=True
+    )
+    threshold, right = None, 0
     for count, outcome in enumerate(ranked, start=1):
         right += outcome.is_right
-        # Of answers with equal confidence, the last one overwrites the others.
-        precisions[outcome.confidence] = (right + 1) / (count + 2)
-    for confidence, reached in precisions.items():
-        if reached >= precision:
-            least = confidence
-    return least
+        # Answers with equal confidence are given together.
+        is_last = count == len(ranked) or ranked[count].confidence < outcome.confidence
+        if is_last and are_precise(right, count, precision):
+            threshold = outcome.confidence
+    return threshold
+
+
+def are_precise(right: int, answers: int, precision: float) -> bool:
+    """Whether so many answers are right that chance may explain what they lack of a precision.
+
+    Of `n` answers with precision `p`, `n p` are right on average, with a standard deviation of
+    `sqrt(n p (1 - p))`. Half of that may be missing.
+
+    >>> are_precise(28, 30, 0.95), are_precise(27, 30, 0.95)
+    (True, False)
+    """
+    expected = precision * answers
+    deviation = math.sqrt(expected * (1 - precision))
+    return right >= expected - TOLERANCE * deviation
 
 
 def expectation(outcomes: Sequence[Outcome], threshold: float) -> Expectation:
     """How the sentences fare if answers below the threshold are withheld."""
     answered = [
-        outcome for outcome in outcomes if outcome.confidence >= max(threshold, 1e-9)
+        outcome
+        for outcome in outcomes
+        if outcome.confidence >= max(threshold, SMALLEST_CONFIDENCE)
     ]
     right = sum(outcome.is_right for outcome in answered)
     return Expectation(len(outcomes), len(answered), right)

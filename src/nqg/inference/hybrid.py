@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -44,7 +44,7 @@ from nqg.model.checkpoint import RECORDS_FILE, Record, record_lines
 from nqg.model.confidence import Calibrator, Evidence
 from nqg.model_folder import SEQ2SEQ_KIND, is_of_kind, pretrained, push_to_hub
 from nqg.preprocessing.preprocessor import TEXT_FILE, Preprocessor
-from nqg.types.tool_calls import program_misfit
+from nqg.types.tool_calls import RequiredArguments, missing_argument, program_misfit
 from nqg.types.tools import FILE as TOOLS_FILE
 from nqg.types.tools import Tool, read_tools, write_tools
 
@@ -293,8 +293,9 @@ class Hybrid:
         fallback: System = fast or seq2seq
         if fast is None and legal and not is_free:
             fallback = LegalSeq2seq(seq2seq, legal)
-        tools = parser.model.tools
-        return cls(parser, TokenSystem(fallback, text, tools=tools))
+        model = parser.model
+        reader = TokenSystem(fallback, text, tools=model.tools, required=model.required)
+        return cls(parser, reader)
 
     @classmethod
     def from_pretrained(
@@ -348,8 +349,9 @@ class TokenSystem:
     text: Preprocessor
     # Of the steps of its training, where it was trained here.
     records: tuple[Record, ...] = ()
-    # Calls that do not fit them are not answers.
+    # Calls that do not fit the tools, or lack an argument, are not answers.
     tools: tuple[Tool, ...] = ()
+    required: RequiredArguments = field(default_factory=dict)
 
     @classmethod
     def load(cls, folder: Path | str, device: str | None = None) -> TokenSystem:
@@ -420,10 +422,13 @@ class TokenSystem:
         target = answer.target
         if target is not None:
             target = self.text.program(target.split())
+        reason = ""
         if target is not None and self.tools:
             reason = program_misfit(target, self.tools)
-            if reason:
-                return Answer(sentence, reason=f"{ILLEGAL}: {reason}")
+        elif target is not None and self.required:
+            reason = missing_argument(target, self.required)
+        if reason:
+            return Answer(sentence, reason=f"{ILLEGAL}: {reason}")
         return replace(answer, source=sentence, target=target)
 
 

@@ -60,7 +60,14 @@ from nqg.settings_reader import read_dataclass
 from nqg.slots.target_grammars import legal_with, open_slot_categories
 from nqg.text.programs import ProgramTokenizer
 from nqg.types.target_grammar import TargetGrammar
-from nqg.types.tool_calls import program_misfit
+from nqg.types.tool_calls import (
+    REQUIRED_FILE,
+    RequiredArguments,
+    missing_argument,
+    program_misfit,
+    read_required,
+    write_required,
+)
 from nqg.types.tools import FILE as TOOLS_FILE
 from nqg.types.tools import Tool, read_tools, write_tools
 
@@ -172,7 +179,8 @@ class SavedModel:
 
     Of the rules `by_hand` some may have been trained. The others come last in the grammar, and have
     no embedding. The `language` is that of a database, where programs are queries of it. The `tools`
-    are those that programs call, where they were given.
+    are those that programs call, where they were given; elsewhere training shows which arguments
+    are `required`.
     """
 
     grammar: Grammar
@@ -186,6 +194,7 @@ class SavedModel:
     text: Preprocessor = Preprocessor()  # noqa: RUF009 (frozen)
     language: ProgramLanguage | None = None
     tools: tuple[Tool, ...] = ()
+    required: RequiredArguments = field(default_factory=dict)
 
     @property
     def trained_rules(self) -> tuple[Rule, ...]:
@@ -208,16 +217,28 @@ class SavedModel:
 
     def problem(self, program: str) -> str:
         """Why a program is not one of this model, as far as no grammar says it; "" if it is."""
-        reason = self.programs.problem(program)
-        if not reason and self.tools:
-            reason = program_misfit(program, self.tools)
-        return reason
+        return self.programs.problem(program) or self.call_problem(program)
+
+    def call_problem(self, program: str) -> str:
+        """Why the calls of a program do not fit the tools, or lack an argument; "" if all is well.
+
+        What a rule by hand calls may lack arguments that training always has.
+        """
+        if self.tools:
+            return program_misfit(program, self.tools)
+        required = dict(self.required)
+        for rule in self.by_hand:
+            written = "".join(map(str, rule.target))
+            for name in self.required:
+                if name in written:
+                    required.pop(name, None)
+        if required:
+            return missing_argument(program, required)
+        return ""
 
     def is_misread(self, program: str) -> bool:
         """Whether a program has a flaw that other readings of its sentence may not have."""
-        if self.text.programs.problem(program):
-            return True
-        return bool(self.tools and program_misfit(program, self.tools))
+        return bool(self.text.programs.problem(program) or self.call_problem(program))
 
     @property
     def legal_programs(self) -> TargetGrammar | None:
@@ -282,6 +303,8 @@ def _write_files(folder: Path, model: SavedModel) -> None:
         model.language.write(folder / model.language.file_name)
     if model.tools:
         write_tools(folder / TOOLS_FILE, model.tools)
+    if model.required:
+        write_required(folder / REQUIRED_FILE, model.required)
     if model.provenance.records:
         write_text(folder / RECORDS_FILE, record_lines(model.provenance.records))
     # The neural model.
@@ -357,6 +380,7 @@ READERS: Mapping[str, Callable[[Path], Any]] = {
     RECORDS_FILE: read_records,
     TEXT_FILE: Preprocessor.read,
     TOOLS_FILE: read_tools,
+    REQUIRED_FILE: read_required,
     TOKENIZER_FILE: read_tokenizer,
 }
 
@@ -406,6 +430,7 @@ def read_model(folder: Path, index: bytes, device: str | None) -> SavedModel:
         text=text,
         language=language,
         tools=files.get(TOOLS_FILE, ()),
+        required=files.get(REQUIRED_FILE, {}),
     )
     probe(model, folder)
     if RULES_FILE in files:

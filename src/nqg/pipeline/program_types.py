@@ -9,7 +9,7 @@ and given to `nqg.train`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
@@ -29,6 +29,7 @@ from nqg.slots.tool_grammar import tool_grammar
 from nqg.types.inference import InferredTypes, infer_types
 from nqg.types.python_tools import ToolSource, load_tools
 from nqg.types.target_grammar import TargetGrammar
+from nqg.types.tool_calls import RequiredArguments, required_arguments
 
 
 @dataclass(frozen=True)
@@ -36,13 +37,15 @@ class LegalPrograms:
     """The grammar of legal programs, None where all are, and the examples that it accepts.
 
     `text` has values as words where the grammar has no place for their slots. `is_given` says that
-    the grammar is somebody's own.
+    the grammar is somebody's own. Arguments are `required` where programs show it, and neither a
+    grammar nor tools say otherwise.
     """
 
     grammar: TargetGrammar | None
     text: PreparedText
     examples: Sequence[Example]
     is_given: bool = False
+    required: RequiredArguments = field(default_factory=dict)
 
 
 def prepared_text(
@@ -77,7 +80,11 @@ def legal_programs(
             # Queries need not fit the schema of their database.
             programs = [example.target_tokens for example in examples]
             examples = _legal_examples(grammar, programs, inputs, text, settings, run)
-        return LegalPrograms(grammar, text, examples)
+        required: RequiredArguments = {}
+        if not inputs.tools and not text.language:
+            raw = inputs.train.examples
+            required = required_arguments(example.target for example in raw)
+        return LegalPrograms(grammar, text, examples, required=required)
 
     fitted = FittedTypes.of(from_file, text.training)
     for slot in fitted.slots_without_place:

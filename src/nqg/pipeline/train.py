@@ -35,7 +35,7 @@ from nqg.pipeline.confidence import held_out_sentences
 from nqg.pipeline.events import Listener, Stage, TrainReport, ignore, only_progress
 from nqg.pipeline.grammar import learn_grammar
 from nqg.pipeline.parser import fitting_threads, train_parser
-from nqg.pipeline.program_types import legal_programs, prepared_text
+from nqg.pipeline.program_types import LegalPrograms, legal_programs, prepared_text
 from nqg.pipeline.run import Run
 from nqg.pipeline.second_reader import SecondReader, train_seq2seq
 from nqg.pipeline.settings import (
@@ -174,7 +174,7 @@ class TrainedReaders:
     task: ParserTask
     training: ParserTraining
     seq2seq: Seq2seq | None
-    has_given_types: bool = False
+    legal: LegalPrograms
 
     @property
     def model(self) -> SavedModel:
@@ -185,6 +185,7 @@ class TrainedReaders:
             text=task.text,
             language=task.language,
             tools=task.tools,
+            required=self.legal.required,
         )
         if task.values:
             # In training, slots know the values of the training examples; from now on they find
@@ -259,7 +260,7 @@ def train_readers(
         examples = text.training.as_typed
         model = training.model
         second = train_seq2seq(reader, examples, run, grammar=model.grammar).seq2seq
-    return TrainedReaders(task, training, second, legal.is_given)
+    return TrainedReaders(task, training, second, legal)
 
 
 def _learned_confidence(
@@ -275,7 +276,7 @@ def _learned_confidence(
     if inputs.target_grammar is not None:
         # A fold finds its own types where a file says what the whole data says.
         types = TypeSettings(AUTOMATIC)
-        if readers.has_given_types:
+        if readers.legal.is_given:
             types = replace(settings.types, skip_illegal=True)
         fold_settings = replace(fold_settings, types=types)
     if training.trainer.best:
@@ -293,7 +294,7 @@ def _learned_confidence(
         text = read_text(fold_inputs, fold_settings, fold_run)
         if inputs.target_grammar is not None:
             types = None
-            if readers.has_given_types:
+            if readers.legal.is_given:
                 # A fold may lack a slot that the grammar names: any values stand for it.
                 quotes = dict(task.text.slots.quotes)
                 for slot in text.preprocessor.slots.slots:

@@ -1,16 +1,21 @@
 """Whether calls fit the tools: function, argument names, required ones, types, values, bounds.
 
-A `format` is not checked: programs write a time or a date as training shows it.
+A `format` is not checked: programs write a time or a date as training shows it. Where no tools are
+given, training programs show which arguments are required.
 """
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 import regex
 
 from nqg.errors import FormatError, UnknownName
+from nqg.files import read_json, write_text
 from nqg.text.brackets import QUOTATION_MARKS
 from nqg.types.tools import (
     ABSENT,
@@ -28,6 +33,79 @@ if TYPE_CHECKING:
 
 # Seconds that a pattern may take on a value.
 PATTERN_TIMEOUT = 0.05
+# An argument that so many calls of a function have, and none lacks, is required.
+# docs/types-measured.md has the curve.
+ENOUGH_CALLS = 12
+REQUIRED_FILE = "required.json"  # in a model folder
+
+# The arguments that each function needs.
+RequiredArguments: TypeAlias = Mapping[str, tuple[str, ...]]
+
+
+def required_arguments(programs: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """The arguments that a function has in all of its calls, if there are enough of them.
+
+    Equal programs count once. Programs that are not calls show nothing.
+
+    >>> dims = [f"dim(room={room}, percent={20 * room})" for room in range(12)]
+    >>> required_arguments([*dims, "dim(percent=35)", "off(room=3)"])
+    {'dim': ('percent',)}
+    """
+    from nqg.calls import all_calls, calls_or_none
+
+    calls, having = Counter[str](), Counter[tuple[str, str]]()
+    for program in dict.fromkeys(programs):
+        for call in all_calls(list(calls_or_none(program) or ())):
+            calls[call.name] += 1
+            having.update((call.name, argument) for argument in call.arguments)
+    required: dict[str, tuple[str, ...]] = {}
+    for (name, argument), count in having.items():
+        if count == calls[name] >= ENOUGH_CALLS:
+            required[name] = (*required.get(name, ()), argument)
+    return required
+
+
+def missing_argument(program: str, required: RequiredArguments) -> str:
+    """Which required argument a call in a program lacks; "" if none.
+
+    >>> missing_argument("dim(room=attic)", {"dim": ("percent",)})
+    "dim: argument 'percent' is missing, which all calls in training have"
+    """
+    # Programs that need no calls need not load the reader.
+    from nqg.calls import all_calls, calls_or_none
+
+    for call in all_calls(list(calls_or_none(program) or ())):
+        for argument in required.get(call.name, ()):
+            if argument not in call.arguments:
+                return (
+                    f"{call.name}: argument '{argument}' is missing, "
+                    "which all calls in training have"
+                )
+    return ""
+
+
+def write_required(path: Path, required: RequiredArguments) -> None:
+    """Write required arguments as `read_required` reads them."""
+    write_text(path, json.dumps(dict(required), ensure_ascii=False) + "\n")
+
+
+def read_required(path: Path) -> dict[str, tuple[str, ...]]:
+    """The required arguments that `write_required` wrote; anything else is refused."""
+    stored = read_json(path)
+    if not isinstance(stored, dict):
+        found = shown(stored)
+        raise FormatError(f"expected an object of functions, found {found}", path)
+    for name, arguments in stored.items():
+        are_names = isinstance(arguments, list) and all(
+            isinstance(argument, str) for argument in arguments
+        )
+        if not are_names:
+            found = shown(arguments)
+            raise FormatError(
+                f"{name}: expected a list of the arguments that it needs, found {found}",
+                path,
+            )
+    return {name: tuple(arguments) for name, arguments in stored.items()}
 
 
 def program_misfit(program: str, tools: Sequence[Tool]) -> str:
