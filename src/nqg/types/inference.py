@@ -249,10 +249,13 @@ def coarsening_levels(
         for share, first, second in overlaps:
             if coarseness is not Coarseness.HALF or share >= HALF:
                 partition.join(first, second)
-        # Join all positions at the last level. The root stays apart.
+        # Join all positions at the last level. The root stays apart, and so do the values
+        # of keywords: a keyword says what they are.
         if coarseness is Coarseness.ALL:
             joined = ROOT
             for position in heads.keys() - {ROOT}:
+                if corpus.arguments[position].head.form.is_keyword:
+                    continue
                 joined = joined or position
                 partition.join(joined, position)
         _merge_singletons(corpus, partition, heads, words)

@@ -34,6 +34,9 @@ from nqg.types.target_grammar import (
 
 Fragment = tuple[TargetSymbol, ...]
 Arguments = tuple[Fragment, ...]
+# A production that is read as far as a node of the trie, where in the target it began, and the
+# fragments of the non-terminals in between. Millions are made: a plain tuple is made fastest.
+FragmentItem = tuple[int, int, Arguments]
 # How many readings of targets are cached. It trades memory for time, and changes no result.
 CACHE_SIZE = 1 << 16
 # The two roots of the trie: below them are right sides, and all their suffixes.
@@ -91,6 +94,7 @@ class RightSideTrie:
         self.open = {
             node for node, edges in enumerate(self.edges) if edges
         } | self.absorbing
+        self.beginnings = first_labels(grammar.productions)
 
     def insert(self, node: int, symbols: Fragment) -> int:
         """Add a path below a node, and return its end.
@@ -125,14 +129,6 @@ class RightSideTrie:
             ]
             below[node] += [((Wildcard.TOKENS,), node), *longer]
         return below
-
-
-class FragmentItem(NamedTuple):
-    """A production read as far as `node` since `start`, with the fragments of non-terminals."""
-
-    node: int
-    start: int
-    arguments: Arguments = ()
 
 
 class Signatures:
@@ -181,6 +177,8 @@ class Signatures:
             self._fillers.append(fillers)
             self._anonymous.append([((), end) for end in ends])
         self._cached_items = lru_cache(CACHE_SIZE)(self._items)
+        self._leads_on = cache(self._find_leads_on)
+        self._leading_fillers = cache(self._find_leading_fillers)
 
     def of(self, target: Symbols) -> set[Signature]:
         """All signatures of a target."""
@@ -191,7 +189,9 @@ class Signatures:
                 for arguments, _ in self._fillers[SUFFIXES]
             }
         items = self._items(target, named)
-        return {Signature(self._fragments[item.node], item.arguments) for item in items}
+        return {
+            Signature(self._fragments[node], arguments) for node, _, arguments in items
+        }
 
     def fits(self, target: Symbols) -> bool:
         """Whether a target has any signature: faster, because it does not matter which."""
@@ -200,61 +200,71 @@ class Signatures:
     def fragments(self, target: Symbols) -> frozenset[Fragment]:
         """The fragments that derive a target, whatever its non-terminals stand for."""
         return frozenset(
-            self._fragments[item.node] for item in self._cached_items(target)
+            self._fragments[node] for node, _, _ in self._cached_items(target)
         )
 
     def argument_fragments(
         self, hole: NonTerminal, target: Symbols
     ) -> frozenset[Arguments]:
         """What a non-terminal of a target can stand for, at each of its occurrences."""
-        return frozenset(item.arguments for item in self._cached_items(target, (hole,)))
+        return frozenset(
+            arguments for _, _, arguments in self._cached_items(target, (hole,))
+        )
 
     def _items(
         self, target: Symbols, named: Sequence[NonTerminal] = ()
     ) -> list[FragmentItem]:
-        """The items that have read the target, with the fragments of the `named` non-terminals."""
-        items = {FragmentItem(RIGHT_SIDES, 0), FragmentItem(SUFFIXES, 0)}
+        """The items that have read the target, with the fragments of the `named` non-terminals.
+
+        An item is dropped as soon as the next symbol of the target shows that nothing can come of
+        it: most of what a non-terminal can stand for goes that way.
+        """
+        items: set[FragmentItem] = {(RIGHT_SIDES, 0, ()), (SUFFIXES, 0, ())}
         # For each position the items behind each category that the items there wait for.
         waiting: list[dict[Category, list[FragmentItem]]] = []
         for end, symbol in enumerate(target, start=1):
+            following = target[end] if end < len(target) else None
             waiting.append(self._behind_categories(items))
             pending: list[FragmentItem] = []
             for item in items:
-                pending += self._behind_symbol(item, symbol, is_named=symbol in named)
-            items = {FragmentItem(RIGHT_SIDES, end)}
+                pending += self._behind_symbol(
+                    item, symbol, following, is_named=symbol in named
+                )
+            items = {(RIGHT_SIDES, end, ())}
             while pending:
                 item = pending.pop()
                 if item in items:
                     continue
                 items.add(item)
+                node, start, arguments = item
                 # What derives a lone non-terminal is one of its own fragments.
-                if item.start == end - 1 and isinstance(symbol, NonTerminal):
+                if start == end - 1 and isinstance(symbol, NonTerminal):
                     continue
-                for left in self._trie.lefts.get(item.node, ()):
-                    for node, start, arguments in waiting[item.start].get(left, ()):
-                        pending.append(
-                            FragmentItem(node, start, arguments + item.arguments)
-                        )
-        return [
-            item for item in items if item.start == 0 and item.node in self._fragments
-        ]
+                for left in self._trie.lefts.get(node, ()):
+                    for host, host_start, earlier in waiting[start].get(left, ()):
+                        if self._leads_on(host, following):
+                            pending.append((host, host_start, earlier + arguments))
+        return [item for item in items if item[1] == 0 and item[0] in self._fragments]
 
     def _behind_symbol(
-        self, item: FragmentItem, symbol: Symbol, *, is_named: bool
+        self,
+        item: FragmentItem,
+        symbol: Symbol,
+        following: Symbol | None,
+        *,
+        is_named: bool,
     ) -> list[FragmentItem]:
-        """Where an item leads over one symbol of the target."""
+        """Where an item leads over one symbol of the target, if another one follows."""
         node, start, arguments = item
         if isinstance(symbol, NonTerminal):
-            fillers = self._fillers if is_named else self._anonymous
-            return [
-                FragmentItem(end, start, arguments + filler)
-                for filler, end in fillers[node]
-            ]
+            fillers = self._leading_fillers(node, following, is_named=is_named)
+            return [(end, start, arguments + filler) for filler, end in fillers]
         edges = self._trie.edges[node]
-        labels = [
-            label for label in (symbol, *self._wildcards(symbol)) if label in edges
-        ]
-        items = [FragmentItem(edges[label], start, arguments) for label in labels]
+        items = []
+        for label in (symbol, *self._wildcards(symbol)):
+            end = edges.get(label)
+            if end is not None and self._leads_on(end, following):
+                items.append((end, start, arguments))
         # Behind `<...>` a token may also leave the item where it is.
         if node in self._trie.absorbing:
             items.append(item)
@@ -267,8 +277,66 @@ class Signatures:
         behind = defaultdict[Category, list[FragmentItem]](list)
         for node, start, arguments in items:
             for category, child in self._trie.category_edges[node]:
-                behind[category].append(FragmentItem(child, start, arguments))
+                behind[category].append((child, start, arguments))
         return behind
+
+    def _find_leads_on(self, node: int, following: Symbol | None) -> bool:
+        """Whether something can come of a node if this symbol, or the end, is next."""
+        trie = self._trie
+        # A right side that ends at the node completes a category.
+        if node in trie.lefts or isinstance(following, NonTerminal):
+            return True
+        if following is None:
+            return node in self._fragments
+        if node in trie.absorbing:
+            return True
+        labels = {following, *self._wildcards(following)}
+        if not labels.isdisjoint(trie.edges[node]):
+            return True
+        return any(
+            not labels.isdisjoint(trie.beginnings[category])
+            for category, _ in trie.category_edges[node]
+        )
+
+    def _find_leading_fillers(
+        self, node: int, following: Symbol | None, *, is_named: bool
+    ) -> list[tuple[Arguments, int]]:
+        """What a non-terminal can stand for at a node if this symbol, or the end, is next."""
+        fillers = self._fillers if is_named else self._anonymous
+        return [
+            (filler, end)
+            for filler, end in fillers[node]
+            if self._leads_on(end, following)
+        ]
+
+
+def first_labels(
+    productions: Iterable[Production],
+) -> dict[Category, set[TargetSymbol]]:
+    """The terminals and wildcards with which the targets of each category can begin.
+
+    >>> grammar = TargetGrammar.parse("<set> ::= all | <city> <set>\\n<city> ::= austin")
+    >>> sorted(first_labels(grammar.productions)[grammar.start])
+    ['all', 'austin']
+    """
+    first = defaultdict[Category, set[TargetSymbol]](set)
+    for production in productions:
+        first[production.left].add(production.right[0])
+    # A category begins with whatever its own first categories begin with.
+    is_stable = False
+    while not is_stable:
+        is_stable = True
+        for labels in first.values():
+            more = set[TargetSymbol]()
+            for label in labels:
+                if isinstance(label, Category):
+                    more |= first.get(label, set()) - labels
+            labels |= more
+            is_stable = is_stable and not more
+    return {
+        category: {label for label in labels if not isinstance(label, Category)}
+        for category, labels in first.items()
+    }
 
 
 def with_associativity(productions: Sequence[Production]) -> list[Production]:
