@@ -54,6 +54,7 @@ from nqg.seq2seq.architecture import (
     prepare_decoder_only,
 )
 from nqg.seq2seq.folder import GENERATION_FILE, SEQ2SEQ_VERSION, check_folder
+from nqg.seq2seq.legal_decoding import LegalContinuations
 from nqg.seq2seq.settings import (
     BASELINE_MODELS,
     FineTuningSettings,
@@ -314,7 +315,7 @@ class Seq2seq:
         sentences: Sequence[str],
         count: int,
         *,
-        allowed: LogitsProcessor | None = None,
+        allowed: LogitsProcessor | LegalContinuations | None = None,
     ) -> list[list[Answer]]:
         """Up to `count` different targets of each sentence that a beam search finds, the likeliest
         first.
@@ -408,7 +409,7 @@ class Seq2seq:
     def _generate(
         self,
         sources: Sequence[str],
-        allowed: LogitsProcessor | None = None,
+        allowed: LogitsProcessor | LegalContinuations | None = None,
         *,
         is_scored: bool = False,
         count: int = 1,
