@@ -51,7 +51,7 @@ class LegalAnswers(LogitsProcessor):
         scores[:, self.end] = torch.maximum(scores[:, self.end], lines)
         # The last subword of the prompt stands for the one that a decoder starts from.
         written = input_ids[:, self.prompt - 1 :]
-        return self.continuations(written, scores)  # type: ignore[arg-type]
+        return self.continuations(written, scores)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)

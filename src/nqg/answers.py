@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -274,6 +274,31 @@ def in_percent(confidence: float) -> str:
     return f"{confidence:.0%}".replace("%", " %")
 
 
+def distinct_candidates(answers: Iterable[Answer]) -> list[Answer]:
+    """The answers to one sentence with each target once, the likeliest first.
+
+    Two sequences of subwords may spell one target, so their probabilities are added up.
+
+    >>> spelled = [Answer("a", "x", 0.3), Answer("a", "y", 0.4), Answer("a", "x", 0.2)]
+    >>> [(answer.target, answer.probability) for answer in distinct_candidates(spelled)]
+    [('x', 0.5), ('y', 0.4)]
+    """
+    by_target: dict[str, Answer] = {}
+    for answer in answers:
+        target = answer.target
+        if target is None:
+            continue
+        earlier = by_target.get(target)
+        if earlier is not None:
+            total = (earlier.probability or 0.0) + (answer.probability or 0.0)
+            answer = replace(earlier, probability=total)
+        by_target[target] = answer
+    return sorted(
+        by_target.values(),
+        key=lambda answer: (-(answer.probability or 0.0), answer.target),
+    )
+
+
 class System(Protocol):
     """Whatever turns sentences into programs."""
 
@@ -283,7 +308,7 @@ class System(Protocol):
 
 @runtime_checkable
 class Seq2seqReader(Protocol):
-    """A `Seq2seq`, a `LegalSeq2seq` or a `QuantizedSeq2seq`, or one of them that reads raw sentences."""
+    """A `Seq2seq`, a `T5Reader` or a `LegalSeq2seq`, or one of them that reads raw sentences."""
 
     def answers(self, sentences: Iterable[str]) -> Iterable[Answer]:
         """The target of each sentence, with its probability."""

@@ -17,6 +17,7 @@ from conftest import PROJECT
 from nqg.grammar.chart import charts
 from nqg.grammar.grammar import Grammar
 from nqg.inference.parser import Parser
+from nqg.model import checkpoint
 from nqg.model.checkpoint import read_weights
 from nqg.model.encoder import Bert, new_encoder
 from nqg.model.numpy_scorer import NumpyScorer, erf, scorer_shapes
@@ -124,3 +125,20 @@ def test_weights_are_read_in_any_precision(tmp_path: Path) -> None:
     for weight in read_weights(tmp_path / "weights.safetensors").values():
         assert weight.dtype == np.float32
         np.testing.assert_array_equal(weight, values.numpy())
+
+
+def test_without_torch_every_bert_is_read_in_numpy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Parser.load(MODELS / "v4").model
+    published = replace(model.settings, encoder="google/bert_uncased_L-2_H-128_A-2")
+    Parser(replace(model, settings=published)).save(tmp_path / "model")
+    in_torch = Parser.load(tmp_path / "model", "cpu")
+    assert isinstance(in_torch.model.scorer, Scorer)
+    monkeypatch.setattr(checkpoint, "find_spec", lambda _: None)
+    in_numpy = Parser.load(tmp_path / "model")
+    assert isinstance(in_numpy.model.scorer, NumpyScorer)
+    for sentence in ("run twice", "jump", "walk twice"):
+        ours, theirs = in_numpy.parse(sentence), in_torch.parse(sentence)
+        assert ours.target == theirs.target
+        assert ours.probability == pytest.approx(theirs.probability, abs=1e-5)

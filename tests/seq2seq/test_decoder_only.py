@@ -13,9 +13,9 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from nqg.model_folder import quiet_transformers
 from nqg.seq2seq.legal_decoding import LegalSeq2seq
-from nqg.seq2seq.quantized import QuantizedSeq2seq
 from nqg.seq2seq.seq2seq import Seq2seq, word_tokenizer
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
+from nqg.seq2seq.t5_reader import t5_config
 from nqg.types.target_grammar import TargetGrammar
 from seq2seq_examples import EXAMPLES
 
@@ -111,7 +111,7 @@ def test_a_saved_model_answers_as_before(trained: Seq2seq, tmp_path: Path) -> No
     trained.save(tmp_path / "model")
     loaded = Seq2seq.load(tmp_path / "model", "cpu")
     assert loaded.predict(SENTENCES) == trained.predict(SENTENCES)
-    assert QuantizedSeq2seq.load(loaded, tmp_path / "model") is None
+    assert t5_config(tmp_path / "model", loaded.settings) is None
 
 
 def test_the_light_fine_tuning_of_cpus_trains_its_body(llama: Path) -> None:

@@ -292,7 +292,7 @@ def test_a_bare_separator_may_not_follow_where_pieces_have_their_own() -> None:
     tokenizer = FakeTokenizer.of([" a", " ", "a "])
     legal = LegalTargets(TargetGrammar.parse("<s> ::= <...>"), tokenizer, TargetCodec())
     process = LegalContinuations(legal)
-    masked = process(torch.tensor([[PAD]]), torch.zeros(1, len(tokenizer)))  # type: ignore[arg-type]
+    masked = process(torch.tensor([[PAD]]), torch.zeros(1, len(tokenizer)))
     assert [
         tokenizer.pieces[number] for number in torch.nonzero(masked[0] == 0).flatten()
     ] == [" a"]
@@ -434,7 +434,7 @@ def test_a_row_is_known_by_its_pieces_not_by_its_number() -> None:
     scores = torch.zeros(2, len(tokenizer))
 
     def allowed(*rows: Sequence[int]) -> list[list[int]]:
-        masked = process(torch.tensor(rows), scores)  # type: ignore[arg-type]
+        masked = process(torch.tensor(rows), scores)
         return [torch.nonzero(row == 0).flatten().tolist() for row in masked]
 
     assert allowed([PAD], [PAD]) == [sorted([a, b, space])] * 2
@@ -448,7 +448,7 @@ def test_scores_of_pieces_that_may_follow_stay_as_they_are() -> None:
         LegalTargets(TargetGrammar.parse("<s> ::= a"), tokenizer, TargetCodec())
     )
     scores = torch.randn(1, len(tokenizer), generator=torch.Generator().manual_seed(0))
-    masked = process(torch.tensor([[PAD]]), scores.clone())  # type: ignore[arg-type]
+    masked = process(torch.tensor([[PAD]]), scores.clone())
     kept = [
         number for number in range(len(tokenizer)) if masked[0, number] > -torch.inf
     ]

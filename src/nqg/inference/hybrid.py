@@ -44,6 +44,8 @@ from nqg.model.checkpoint import RECORDS_FILE, Record, record_lines
 from nqg.model.confidence import Calibrator, Evidence
 from nqg.model_folder import SEQ2SEQ_KIND, is_of_kind, pretrained, push_to_hub
 from nqg.preprocessing.preprocessor import TEXT_FILE, Preprocessor
+from nqg.seq2seq.legal_decoding import LegalSeq2seq
+from nqg.seq2seq.t5_reader import T5Reader, load_reader
 from nqg.types.tool_calls import RequiredArguments, missing_argument, program_misfit
 from nqg.types.tools import FILE as TOOLS_FILE
 from nqg.types.tools import Tool, read_tools, write_tools
@@ -262,36 +264,27 @@ class Hybrid:
         Where the folder has a grammar of legal targets, the fallback can write no others, unless it
         `is_free` to.
         """
-        from nqg.seq2seq import quantized, seq2seq  # which load transformers
-
         folder = Path(folder)
         parser = Parser.load(folder, device)
         if not has_fallback(folder):
             raise NqgError(
                 f"{folder} holds a parser without a fallback; train one into it with: nqg train … --seq2seq"
             )
-        model = seq2seq.Seq2seq.load(folder / FALLBACK, device)
-        legal = None if is_free else parser.model.legal_programs
-        fast = quantized.QuantizedSeq2seq.load(model, folder / FALLBACK, legal)
-        return cls.joined(parser, model, fast=fast, is_free=is_free)
+        reader = load_reader(folder / FALLBACK, device)
+        return cls.joined(parser, reader, is_free=is_free)
 
     @classmethod
     def joined(
         cls,
         parser: Parser,
-        seq2seq: Seq2seq,
+        seq2seq: Seq2seq | T5Reader,
         *,
-        fast: System | None = None,
         is_free: bool = False,
     ) -> Hybrid:
-        """A parser and a fallback that was trained on the same examples; `fast` may answer in the
-        fallback's stead.
-        """
-        from nqg.seq2seq.legal_decoding import LegalSeq2seq  # which loads transformers
-
+        """A parser and a fallback that was trained on the same examples."""
         text, legal = parser.model.text, parser.model.legal_programs
-        fallback: System = fast or seq2seq
-        if fast is None and legal and not is_free:
+        fallback: System = seq2seq
+        if legal and not is_free:
             fallback = LegalSeq2seq(seq2seq, legal)
         model = parser.model
         reader = TokenSystem(fallback, text, tools=model.tools, required=model.required)
@@ -356,8 +349,6 @@ class TokenSystem:
     @classmethod
     def load(cls, folder: Path | str, device: str | None = None) -> TokenSystem:
         """A system without a grammar, as `nqg.paper` trains them."""
-        from nqg.seq2seq.seq2seq import Seq2seq  # which loads transformers
-
         path, text = Path(folder) / TEXT_FILE, Preprocessor()
         if path.exists():
             text = Preprocessor.read(path)
@@ -365,7 +356,7 @@ class TokenSystem:
         tools: tuple[Tool, ...] = ()
         if path.exists():
             tools = read_tools(path)
-        return cls(Seq2seq.load(folder, device), text, tools=tools)
+        return cls(load_reader(Path(folder), device), text, tools=tools)
 
     def save(self, folder: Path | str) -> None:
         """Write everything that `load` needs into a folder, whole or not at all."""
@@ -523,15 +514,15 @@ def has_fallback(folder: Path | str) -> bool:
 
 def write_fallback(folder: Path, fallback: System) -> None:
     """Write into the model folder of a parser what makes it that of a hybrid."""
-    # These load transformers.
-    from nqg.seq2seq import legal_decoding, quantized, seq2seq
-
     model = fallback.system if isinstance(fallback, TokenSystem) else fallback
-    if isinstance(model, legal_decoding.LegalSeq2seq | quantized.QuantizedSeq2seq):
+    if isinstance(model, LegalSeq2seq):
         model = model.seq2seq
-    if not isinstance(model, seq2seq.Seq2seq):
-        raise NqgError(
-            f"a model folder holds a Seq2seq as fallback, found {type(model).__name__}; "
-            "save the parser alone, and join them again with Hybrid(parser, fallback)"
-        )
+    if not isinstance(model, T5Reader):
+        from nqg.seq2seq.seq2seq import Seq2seq  # which loads transformers
+
+        if not isinstance(model, Seq2seq):
+            raise NqgError(
+                f"a model folder holds a Seq2seq as fallback, found {type(model).__name__}; "
+                "save the parser alone, and join them again with Hybrid(parser, fallback)"
+            )
     model.save(folder / FALLBACK)

@@ -15,6 +15,7 @@ import platform
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -462,12 +463,14 @@ def probe(model: SavedModel, folder: Path) -> None:
 def _read_scorer(
     folder: Path, rules: int, settings: ModelSettings, device: str | None
 ) -> RuleScorer:
-    """The scorer in a folder: an embedded one in NumPy, any other in torch."""
+    """The scorer in a folder: an embedded one in NumPy, any other in torch; without torch every
+    BERT in NumPy.
+    """
     config, path = folder / CONFIG_FILE, folder / WEIGHTS_FILE
     shapes = weight_shapes(path)
     check_config(config, shapes)
     bert = None
-    if settings.encoder == EMBEDDED:
+    if settings.encoder == EMBEDDED or find_spec("torch") is None:
         values = json.loads(config.read_text(encoding="utf-8"))
         with convert_errors("the encoder cannot be made", config):
             bert = BertConfig.from_dict(values)

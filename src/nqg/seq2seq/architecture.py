@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 
+from nqg.seq2seq.legal_decoding import LegalContinuations
+
 PROMPT_END = "\n"
 
 
@@ -65,7 +67,7 @@ def generate(
     sources: Tensor,
     mask: Tensor,
     config: GenerationConfig,
-    allowed: LogitsProcessor | None = None,
+    allowed: LogitsProcessor | LegalContinuations | None = None,
 ) -> Tensor:
     """Generated rows, each with the start before its target; `allowed` sees no source."""
     if not is_decoder_only(model):
@@ -95,7 +97,9 @@ def generate(
 class AfterSource(LogitsProcessor):
     """For `generate`: a processor that sees rows from the start of the target on."""
 
-    def __init__(self, processor: LogitsProcessor, width: int) -> None:
+    def __init__(
+        self, processor: LogitsProcessor | LegalContinuations, width: int
+    ) -> None:
         self.processor, self.width = processor, width
 
     def __call__(

@@ -29,13 +29,13 @@ from nqg.seq2seq.seq2seq import (
     load_pretrained,
     merged,
     small_t5,
-    tokenize_sources,
     with_lora,
     word_tokenizer,
 )
 from nqg.seq2seq.settings import BASELINE_MODELS, FineTuningSettings, Seq2seqSettings
 from nqg.seq2seq.sharding import Shards, check_divisible, sharded_moments
 from nqg.seq2seq.target_codec import fit_codec, tokenize_targets
+from nqg.seq2seq.tokenizer import tokenize_sources
 from nqg.training.processes import Processes, is_sharded
 from nqg.training.records import DevScores, TrainingStep
 from nqg.training.resume import FINE_TUNING_SAVE_EVERY, resumed_steps

@@ -18,22 +18,24 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import torch
-from transformers import LogitsProcessor
 
 from nqg.answers import SEQ2SEQ, Answer
 from nqg.errors import NqgError
 from nqg.grammar.arrays import Int64Array
-from nqg.seq2seq.seq2seq import Seq2seq
 from nqg.seq2seq.settings import BASELINE_MODELS
 from nqg.seq2seq.target_codec import TargetCodec, decode, tokenize_targets
 from nqg.types.earley import Expected, Prefix
 from nqg.types.target_grammar import Category, TargetGrammar, TargetSymbol, Wildcard
 
+if TYPE_CHECKING:
+    from nqg.seq2seq.seq2seq import Seq2seq
+    from nqg.seq2seq.t5_reader import T5Reader
+
 Ended = tuple[str, ...]
+Index = tuple[Int64Array, Int64Array]
 DIGITS = "0123456789"
 # Wildcards that match most tokens.
 ALMOST_ANY = {Wildcard.UNQUOTED, Wildcard.NEW_TOKEN}
@@ -350,9 +352,8 @@ def restricted(grammar: TargetGrammar, tokens: Collection[str]) -> TargetGrammar
     return TargetGrammar(tuple(productions))
 
 
-class LegalContinuations(LogitsProcessor):
-    """For `generate`: masks the subwords that lead out of the legal targets, in every row and beam
-    on its own.
+class LegalContinuations:
+    """The subwords that lead out of the legal targets in no row, for beam searches.
 
     The state of a row is looked up by its subwords, never by its number, because beams change rows
     from step to step.
@@ -362,11 +363,9 @@ class LegalContinuations(LogitsProcessor):
         self.legal = legal
         self.states: dict[tuple[int, ...], DecodingState | None] = {}
 
-    def __call__(
-        self, input_ids: torch.LongTensor, scores: torch.FloatTensor
-    ) -> torch.FloatTensor:
-        """The scores, minus infinity for all subwords that may not follow: (rows, vocabulary)."""
-        rows = [tuple(row) for row in input_ids.tolist()]
+    def allowed(self, sequences: Sequence[Sequence[int]]) -> Index:
+        """The numbers of rows and the subwords that may follow there; all rows are equally long."""
+        rows = list(map(tuple, sequences))
         before, self.states = self.states, dict.fromkeys(rows)
         # The first subword is the one that every text starts from.
         if len(rows[0]) == 1:
@@ -383,12 +382,17 @@ class LegalContinuations(LogitsProcessor):
             state = self.states[row]
             allowed.append(end if state is None else self.legal.allowed(state))
         owners = np.repeat(np.arange(len(rows)), list(map(len, allowed)))
-        masked = torch.full_like(scores, -torch.inf)
-        index = torch.from_numpy(np.stack([owners, np.concatenate(allowed)])).to(
-            scores.device
-        )
-        masked[*index] = scores[*index]
-        return masked  # type: ignore[return-value]
+        return owners, np.concatenate(allowed)
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        """For `generate` of transformers: the scores, minus infinity for all subwords that may not
+        follow: (rows, vocabulary).
+        """
+        owners, subwords = self.allowed(input_ids.tolist())
+        rows, columns = input_ids.new_tensor(np.stack([owners, subwords]))
+        masked = scores.new_full(scores.shape, -np.inf)
+        masked[rows, columns] = scores[rows, columns]
+        return masked
 
 
 @dataclass(frozen=True)
@@ -397,7 +401,7 @@ class LegalSeq2seq:
     abstains.
     """
 
-    seq2seq: Seq2seq
+    seq2seq: Seq2seq | T5Reader
     grammar: TargetGrammar
     vocabulary: SubwordVocabulary | None = None
 

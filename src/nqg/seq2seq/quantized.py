@@ -1,202 +1,196 @@
-"""Answers on CPUs by CTranslate2 (extra `fast`), with weights in eight bits: many times the
-sentences a second.
+"""T5 on CPUs by CTranslate2 (extra `fast`), with weights in eight bits: many times the sentences a
+second.
 
-A folder is converted once and stored beside the downloaded datasets. Before a converted model is
-used, both runtimes score an answer: where they disagree by more than rounding, or CTranslate2 does
-not support the kind of model, PyTorch answers. Free answers of CTranslate2 stand if they are legal;
-PyTorch decodes the other sentences again.
+A model is converted once and stored beside the downloaded datasets; neither torch nor transformers
+is needed for it. Subwords are handed over by their numbers. Before a converted model is used, it
+scores an answer of the model in floats: where the two disagree by more than rounding, the converted
+one is not used.
 """
 
 from __future__ import annotations
 
-import copy
-import math
 import os
 import shutil
-import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import torch
+import numpy as np
 
-from nqg.answers import SEQ2SEQ, Answer
 from nqg.errors import NqgError
 from nqg.files import cache_folder
-from nqg.model_folder import (
-    INDEX,
-    checksum,
-    folder_written_atomically,
-    quiet_transformers,
-)
-from nqg.seq2seq.architecture import is_decoder_only
-from nqg.seq2seq.legal_decoding import LegalSeq2seq
-from nqg.seq2seq.seq2seq import Seq2seq, distinct_candidates, tokenize_sources
-from nqg.seq2seq.settings import BASELINE_MODELS
-from nqg.seq2seq.target_codec import decode
-from nqg.types.target_grammar import TargetGrammar
+from nqg.model.numpy_scorer import Float32Array
+from nqg.model_folder import folder_written_atomically
+from nqg.seq2seq.beam_search import beam_search
+from nqg.seq2seq.numpy_t5 import RELU, NumpyT5
 
-# An environment variable: at 0, PyTorch answers.
+# An environment variable: at 0, CTranslate2 is not used.
 SWITCH = "NQG_FAST"
 # The latest converted models are kept, so many of them.
 MAX_CONVERTED = 4
-# Sentences that are read at once. Not tuned.
-BATCH_SENTENCES = 32
-PROBE = "a sentence to try it with"
-# Nats a subword by which eight bits may change the loss of a probe. A wrong model is off by many.
-# Not tuned.
+# Subwords of the answer that both models score. Not measured.
+PROBE_LENGTH = 8
+# Nats a subword by which eight bits may change the loss of that answer. A wrong model is off by
+# many. Not tuned.
 MAX_LOSS_DIFFERENCE = 0.5
 
 
-@dataclass(frozen=True)
-class QuantizedSeq2seq:
-    """A model whose free answers come from CTranslate2; PyTorch's legal answers replace those that
-    are illegal.
+def is_wanted() -> bool:
+    """Whether CTranslate2 is installed and not switched off."""
+    if os.environ.get(SWITCH) == "0":
+        return False
+    try:
+        import ctranslate2  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def load_translator(
+    model: NumpyT5, name: str, *, quantization: str = "int8"
+) -> Any | None:
+    """A model in CTranslate2, converted if it is not stored yet under `name`, a checksum; None
+    where it cannot be.
     """
+    if not is_wanted():
+        return None
+    import ctranslate2
 
-    seq2seq: Seq2seq
-    translator: Any = field(repr=False)
-    grammar: TargetGrammar | None = None
-
-    @classmethod
-    def load(
-        cls, seq2seq: Seq2seq, folder: Path, grammar: TargetGrammar | None = None
-    ) -> QuantizedSeq2seq | None:
-        """The model that was loaded from a folder, in eight bits; None where PyTorch had better
-        answer itself.
-        """
-        is_wanted = os.environ.get(SWITCH) != "0" and seq2seq.device.type == "cpu"
-        if not is_wanted or seq2seq.settings.model in BASELINE_MODELS:
-            return None
-        # Only encoder-decoders are converted.
-        if is_decoder_only(seq2seq.model):
-            return None
-        try:
-            import ctranslate2
-
-            converted = convert(seq2seq, checksum(folder / INDEX))
-            threads = torch.get_num_threads()
-            translator = ctranslate2.Translator(
-                str(converted), device="cpu", intra_threads=threads
-            )
-        # CTranslate2 is not installed or does not support the kind of model, or the disk is full.
-        except (ImportError, NqgError, OSError, RuntimeError, ValueError):
-            return None
-        # The probe's target is one that the model would write: rounding changes the loss of others
-        # by much.
-        quantized = cls(seq2seq, translator, grammar)
-        (answer,) = seq2seq.answers([PROBE])
-        probe = [(PROBE, answer.target or PROBE)]
-        (exact,) = seq2seq.log_probabilities(probe)
-        (rounded,) = quantized.log_probabilities(probe)
-        (subwords,) = seq2seq.target_subwords([target for _, target in probe])
-        is_close = abs(rounded - exact) < MAX_LOSS_DIFFERENCE * len(subwords)
-        return quantized if is_close else None
-
-    @cached_property
-    def legal(self) -> LegalSeq2seq | None:
-        """PyTorch under the grammar, if there is one, made on first use."""
-        if self.grammar is None:
-            return None
-        return LegalSeq2seq(self.seq2seq, self.grammar)
-
-    def answers(self, sentences: Iterable[str]) -> list[Answer]:
-        """The target of every sentence, with its probability among all possible texts."""
-        answers = []
-        for (answer,) in self._translate(list(sentences), 1):
-            answers.append(answer)
-        return self.legal.corrected(answers) if self.legal else answers
-
-    def candidates(self, sentences: Sequence[str], count: int) -> list[list[Answer]]:
-        """Up to `count` different targets of each sentence, the likeliest first; with a grammar,
-        legal ones.
-        """
-        free = list(map(distinct_candidates, self._translate(sentences, count)))
-        return (
-            self.legal.legal_candidates(sentences, free, count) if self.legal else free
-        )
-
-    def log_probabilities(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """What `Seq2seq.log_probabilities` gives, within the rounding of eight bits."""
-        seq2seq, tokenizer = self.seq2seq, self.seq2seq.tokenizer
-        targets = []
-        for ids in seq2seq.target_subwords([target for _, target in pairs]):
-            # CTranslate2 adds the end itself.
-            subwords = [number for number in ids if number != tokenizer.eos_token_id]
-            targets.append(tokenizer.convert_ids_to_tokens(subwords))
-        sources = self._subwords([sentence for sentence, _ in pairs])
-        scored = self.translator.score_batch(
-            sources, targets, max_batch_size=BATCH_SENTENCES
-        )
-        longest = seq2seq.settings.longest_target
-        return [float(sum(result.log_probs[:longest])) for result in scored]
-
-    def _translate(self, sources: Sequence[str], count: int) -> list[list[Answer]]:
-        """The `count` likeliest texts of every source, as CTranslate2 finds them."""
-        seq2seq = self.seq2seq
-        if not sources:
-            return []
-        # Without a length penalty, scores are logarithms of probabilities.
-        results = self.translator.translate_batch(
-            self._subwords(sources),
-            beam_size=max(count, seq2seq.settings.beams),
-            num_hypotheses=count,
-            max_decoding_length=seq2seq.settings.longest_target,
-            max_batch_size=BATCH_SENTENCES,
-            return_scores=True,
-            length_penalty=0,
-        )
-        translated = []
-        for source, result in zip(sources, results):
-            ids = map(seq2seq.tokenizer.convert_tokens_to_ids, result.hypotheses)
-            answers = []
-            for text, score in zip(decode(seq2seq.tokenizer, [*ids]), result.scores):
-                target = seq2seq.spelling.decode(text) or None
-                answers.append(Answer(source, target, math.exp(score), SEQ2SEQ))
-            translated.append(answers)
-        return translated
-
-    def _subwords(self, sources: Sequence[str]) -> list[list[str]]:
-        tokenizer = self.seq2seq.tokenizer
-        ids = tokenize_sources(tokenizer, self.seq2seq.settings, sources, truncate=True)
-        return list(map(tokenizer.convert_ids_to_tokens, ids))
+    # The disk may be full, or CTranslate2 may not know such a model.
+    try:
+        folder = converted(model, name, quantization)
+        threads = int(os.environ.get("OMP_NUM_THREADS", 0)) or os.cpu_count() or 1
+        return ctranslate2.Translator(str(folder), device="cpu", intra_threads=threads)
+    except (NqgError, OSError, RuntimeError, ValueError):
+        return None
 
 
-def convert(seq2seq: Seq2seq, name: str) -> Path:
-    """The folder of a converted model, written if it is absent; `name` is a checksum."""
-    from ctranslate2.converters import TransformersConverter
+def converted(model: NumpyT5, name: str, quantization: str) -> Path:
+    """The folder of a converted model, written if it is absent."""
+    import ctranslate2
 
-    home = cache_folder() / "quantized"
-    folder = home / name
+    home = cache_folder() / "ctranslate2"
+    folder = home / f"{name}-{quantization}"
     if folder.is_dir():
         os.utime(folder)
         return folder
-    model, config = copy.deepcopy(seq2seq.model), seq2seq.model.config
-    # T5 1.1 and flan-t5 have a head that is not tied to the embeddings, and do not scale what it
-    # reads. The converter assumes that they do.
-    if (
-        config.tie_word_embeddings
-        and getattr(config, "scale_decoder_outputs", None) is False
-    ):
-        with torch.no_grad():
-            model.lm_head.weight.mul_(config.d_model**0.5)
-    with (
-        tempfile.TemporaryDirectory() as copied,
-        folder_written_atomically(folder) as staging,
-        quiet_transformers(),
-    ):
-        model.save_pretrained(copied)
-        seq2seq.tokenizer.save_pretrained(copied)
-        TransformersConverter(copied).convert(
-            str(staging), quantization="int8", force=True
-        )
+    with folder_written_atomically(folder) as staging:
+        specification = t5_specification(model)
+        specification.validate()
+        specification.optimize(quantization=quantization)
+        specification.save(str(staging))
+        check_conversion(model, ctranslate2.Translator(str(staging), device="cpu"))
     # Other processes remove old folders, too, and write new ones under names that begin with a dot.
     with suppress(OSError):
-        converted = [path for path in home.iterdir() if not path.name.startswith(".")]
-        converted.sort(key=lambda path: path.stat().st_mtime)
-        for old in converted[:-MAX_CONVERTED]:
+        folders = [path for path in home.iterdir() if not path.name.startswith(".")]
+        folders.sort(key=lambda path: path.stat().st_mtime)
+        for old in folders[:-MAX_CONVERTED]:
             shutil.rmtree(old, ignore_errors=True)
     return folder
+
+
+def check_conversion(model: NumpyT5, translator: Any) -> None:
+    """Refuse a converted model that finds an answer of the model much less or more likely."""
+    config = model.config
+    # Any source serves; this one has subwords of the whole vocabulary.
+    numbers = np.linspace(0, config.vocab_size - 1, num=PROBE_LENGTH, dtype=int)
+    ids = [*numbers.tolist(), config.eos_token_id]
+    (answer,) = beam_search(model, model.encode(ids), beams=1, longest=PROBE_LENGTH)
+    target = [number for number in answer.subwords[1:] if number != config.eos_token_id]
+    (scored,) = translator.score_batch([as_tokens(ids)], [as_tokens(target)])
+    scores = scored.log_probs[: len(answer.subwords) - 1]
+    if abs(sum(scores) - answer.score) > MAX_LOSS_DIFFERENCE * len(scores):
+        raise NqgError("CTranslate2 does not compute the model as its authors do")
+
+
+def as_tokens(numbers: Iterable[int]) -> list[str]:
+    """Subwords as CTranslate2 reads them, which knows them by names."""
+    return list(map(str, numbers))
+
+
+def t5_specification(model: NumpyT5) -> Any:
+    """The model as CTranslate2 describes it."""
+    from ctranslate2.specs import Activation, TransformerSpec
+
+    config = model.config
+    # CTranslate2 rounds weights in place.
+    weights = {name: weight.copy() for name, weight in model.weights.items()}
+    is_gated = config.feed_forward_proj != RELU
+    specification = TransformerSpec.from_config(
+        (config.num_layers, config.num_decoder_layers),
+        config.num_heads,
+        pre_norm=True,
+        activation=Activation.GELUTanh if is_gated else Activation.RELU,
+        ffn_glu=is_gated,
+        relative_attention_bias=True,
+        rms_norm=True,
+    )
+    encoder, decoder = specification.encoder, specification.decoder
+    encoder.embeddings[0].weight = weights["shared.weight"]
+    decoder.embeddings.weight = weights["shared.weight"]
+    decoder.projection.weight = model.head.copy()
+    if config.scale_decoder_outputs:
+        decoder.scale_outputs = config.d_model**-0.5
+    for name, stack in (("encoder", encoder), ("decoder", decoder)):
+        stack.scale_embeddings = False
+        stack.layer_norm.gamma = weights[f"{name}.final_layer_norm.weight"]
+        for number, layer in enumerate(stack.layer):
+            block = f"{name}.block.{number}.layer"
+            attention = layer.self_attention
+            _set_attention(attention, weights, f"{block}.0", "SelfAttention", (3,))
+            # All layers share the bias of the first.
+            first = f"{name}.block.0.layer.0.SelfAttention"
+            bias = weights[f"{first}.relative_attention_bias.weight"]
+            attention.relative_attention_bias = bias
+            farthest = np.int32(config.relative_attention_max_distance)
+            attention.relative_attention_max_distance = farthest
+            last = 1
+            if name == "decoder":
+                attention = layer.attention
+                _set_attention(
+                    attention, weights, f"{block}.1", "EncDecAttention", (1, 2)
+                )
+                last = 2
+            _set_feed_forward(layer.ffn, weights, f"{block}.{last}", is_gated)
+
+    vocabulary = as_tokens(range(len(weights["shared.weight"])))
+    specification.register_source_vocabulary(vocabulary)
+    specification.register_target_vocabulary(vocabulary)
+    settings = specification.config
+    settings.layer_norm_epsilon = config.layer_norm_epsilon
+    settings.eos_token = str(config.eos_token_id)
+    settings.decoder_start_token = str(config.decoder_start_token_id)
+    # These are never looked up, but must be names of subwords.
+    settings.bos_token = settings.unk_token = str(config.pad_token_id)
+    return specification
+
+
+def _set_attention(
+    attention: Any,
+    weights: Mapping[str, Float32Array],
+    layer: str,
+    name: str,
+    sizes: tuple[int, ...],
+) -> None:
+    """Set the weights of an attention, whose first matrices are joined in groups of these sizes."""
+    attention.layer_norm.gamma = weights[f"{layer}.layer_norm.weight"]
+    attention.queries_scale = 1.0
+    parts = [weights[f"{layer}.{name}.{part}.weight"] for part in "qkv"]
+    for number, size in enumerate(sizes):
+        attention.linear[number].weight = np.concatenate(parts[:size])
+        del parts[:size]
+    attention.linear[-1].weight = weights[f"{layer}.{name}.o.weight"]
+
+
+def _set_feed_forward(
+    network: Any, weights: Mapping[str, Float32Array], layer: str, is_gated: bool
+) -> None:
+    network.layer_norm.gamma = weights[f"{layer}.layer_norm.weight"]
+    name = f"{layer}.DenseReluDense"
+    if is_gated:
+        network.linear_0.weight = weights[f"{name}.wi_0.weight"]
+        network.linear_0_noact.weight = weights[f"{name}.wi_1.weight"]
+    else:
+        network.linear_0.weight = weights[f"{name}.wi.weight"]
+    network.linear_1.weight = weights[f"{name}.wo.weight"]

@@ -33,25 +33,19 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
-from nqg.answers import SEQ2SEQ, Answer, exact_match
+from nqg.answers import SEQ2SEQ, Answer, distinct_candidates, exact_match
 from nqg.data.example import Example
 from nqg.errors import DamagedModel, FormatError, MissingExtra, NqgError, Place
 from nqg.extensions import load_extension
 from nqg.files import strict_json
 from nqg.model.tensors import best_device
 from nqg.model_folder import (
-    INDEX,
     SEQ2SEQ_KIND,
-    check_config,
-    check_contents,
     check_finite,
     check_vocabulary,
     convert_errors,
-    index_bytes,
     model_written,
     quiet_transformers,
-    read_manifest,
-    weight_shapes,
 )
 from nqg.seq2seq.architecture import (
     forward,
@@ -59,6 +53,8 @@ from nqg.seq2seq.architecture import (
     is_decoder_only,
     prepare_decoder_only,
 )
+from nqg.seq2seq.folder import GENERATION_FILE, SEQ2SEQ_VERSION, check_folder
+from nqg.seq2seq.legal_decoding import LegalContinuations
 from nqg.seq2seq.settings import (
     BASELINE_MODELS,
     FineTuningSettings,
@@ -67,11 +63,8 @@ from nqg.seq2seq.settings import (
     SmallT5Settings,
 )
 from nqg.seq2seq.target_codec import TargetCodec, decode, tokenize_targets
-from nqg.settings_reader import read_dataclass
+from nqg.seq2seq.tokenizer import tokenize_sources
 
-# The version of the format of a folder.
-SEQ2SEQ_VERSION = 1
-REQUIRED_SEQ2SEQ_FILES = ("config.json", "tokenizer_config.json")
 # How transformers calls causal language models.
 CAUSAL = re.compile("ForCausalLM|LMHeadModel")
 # Subwords of sources that are read at once, padding included, and logits that are held at once when
@@ -235,31 +228,14 @@ class Seq2seq:
         reason.
         """
         folder = Path(folder)
-        index, config = folder / INDEX, folder / "config.json"
-        generation = folder / "generation_config.json"
+        config, generation = folder / "config.json", folder / GENERATION_FILE
 
-        # 1. The manifest and the files that it lists.
-        manifest = read_manifest(
-            folder, index_bytes(folder), SEQ2SEQ_KIND, SEQ2SEQ_VERSION
-        )
-        with convert_errors("its files cannot be checked", index):
-            check_contents(folder, manifest.get("files"), REQUIRED_SEQ2SEQ_FILES)
-        settings = read_dataclass(
-            Seq2seqSettings,
-            manifest.get("settings"),
-            "'settings'",
-            index,
-            complete=True,
-        )
-        codec = read_dataclass(
-            TargetCodec, manifest.get("spelling"), "'spelling'", index, complete=True
-        )
-        # transformers would ignore a damaged file.
+        # 1. The index and the files that it lists. transformers would ignore a damaged file.
+        settings, codec = check_folder(folder)
         with convert_errors("damaged", generation):
             if generation.exists():
                 text = generation.read_text(encoding="utf-8")
                 GenerationConfig.from_dict(strict_json(text, Place(generation, 1)))
-        check_config(config, weight_shapes(*sorted(folder.glob("*.safetensors"))))
 
         # 2. Model and tokenizer.
         with convert_errors("the model cannot be made", config):
@@ -339,7 +315,7 @@ class Seq2seq:
         sentences: Sequence[str],
         count: int,
         *,
-        allowed: LogitsProcessor | None = None,
+        allowed: LogitsProcessor | LegalContinuations | None = None,
     ) -> list[list[Answer]]:
         """Up to `count` different targets of each sentence that a beam search finds, the likeliest
         first.
@@ -433,7 +409,7 @@ class Seq2seq:
     def _generate(
         self,
         sources: Sequence[str],
-        allowed: LogitsProcessor | None = None,
+        allowed: LogitsProcessor | LegalContinuations | None = None,
         *,
         is_scored: bool = False,
         count: int = 1,
@@ -486,6 +462,9 @@ class Seq2seq:
                 ids.append(row[1 : 1 + length])
             texts = decode(self.tokenizer, ids)
             for number, (text, log) in enumerate(zip(texts, logs)):
+                # A search that finds fewer sequences than it has beams repeats some.
+                if ids[number] in ids[number - number % count : number]:
+                    continue
                 position = positions[number // count]
                 target = self.spelling.decode(text) or None
                 probability = None if log is None else math.exp(log)
@@ -527,44 +506,6 @@ class Seq2seq:
             )
             log_probabilities += (-losses.masked_fill(is_unused, 0).sum(1)).tolist()
         return log_probabilities
-
-
-def distinct_candidates(answers: Iterable[Answer]) -> list[Answer]:
-    """The answers to one sentence with each target once, the likeliest first.
-
-    Two sequences of subwords may spell one target, so their probabilities are added up.
-
-    >>> spelled = [Answer("a", "x", 0.3), Answer("a", "y", 0.4), Answer("a", "x", 0.2)]
-    >>> [(answer.target, answer.probability) for answer in distinct_candidates(spelled)]
-    [('x', 0.5), ('y', 0.4)]
-    """
-    by_target: dict[str, Answer] = {}
-    for answer in answers:
-        target = answer.target
-        if target is None:
-            continue
-        earlier = by_target.get(target)
-        if earlier is not None:
-            total = (earlier.probability or 0.0) + (answer.probability or 0.0)
-            answer = replace(earlier, probability=total)
-        by_target[target] = answer
-    return sorted(
-        by_target.values(),
-        key=lambda answer: (-(answer.probability or 0.0), answer.target),
-    )
-
-
-def tokenize_sources(
-    tokenizer: Any, settings: Seq2seqSettings, sources: Sequence[str], *, truncate: bool
-) -> list[list[int]]:
-    """The subwords of sources after the prefix, all of them or as many as the model reads."""
-    if not sources:
-        return []
-    texts = [settings.prefix + source for source in sources]
-    longest = settings.longest_source
-    encoded = tokenizer(texts, truncation=truncate, max_length=longest, verbose=False)
-    ids: list[list[int]] = encoded["input_ids"]
-    return ids
 
 
 def batches_by_length(
