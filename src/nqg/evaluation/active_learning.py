@@ -19,11 +19,11 @@ from typing import NamedTuple
 from nqg.answers import Answer
 from nqg.data.example import Example, in_scope
 from nqg.data.example_files import format_of, read_examples
-from nqg.errors import FormatError, NqgError, Place
+from nqg.errors import FormatError, LimitExceeded, NqgError, Place
 from nqg.evaluation.data_checks import flaws
 from nqg.files import append_line, numbered_lines, strict_json
 from nqg.grammar.grammar import Grammar, Rule
-from nqg.inference.gaps import Gaps, explained, gaps, nearest_sentence
+from nqg.inference.gaps import Gaps, explained, gaps, nearest_sentence, words_lacking
 from nqg.inference.parser import Parser
 from nqg.model.confidence import rule_pairs
 from nqg.preprocessing.training_text import tokenized
@@ -189,8 +189,16 @@ def novelties(answer: Answer, parser: Parser) -> tuple[str, ...]:
 
 
 def gaps_of(answer: Answer, parser: Parser) -> Gaps:
-    """What the grammar lacks for a sentence that was not answered."""
-    return answer.gaps or gaps(parser.grammar, answer.source_tokens)
+    """What the grammar lacks for a sentence that was not answered; of one that is too costly to
+    chart, its unknown words.
+    """
+    if answer.gaps is not None:
+        return answer.gaps
+    words = answer.source_tokens
+    try:
+        return gaps(parser.grammar, words, parser.options.limit)
+    except LimitExceeded:
+        return words_lacking(parser.grammar, words)
 
 
 def _suggestion(

@@ -23,6 +23,7 @@ from nqg.answers import (
     KINDS,
     NO_DERIVATION,
     REFUSED,
+    TOO_AMBIGUOUS,
     TOO_LONG,
     UNSURE,
     Answer,
@@ -32,6 +33,7 @@ from nqg.answers import (
 )
 from nqg.errors import DamagedModel, LimitExceeded
 from nqg.grammar.arrays import FloatArray
+from nqg.grammar.chart import Budget
 from nqg.grammar.derivation import Tokens
 from nqg.grammar.grammar import Grammar, Rule
 from nqg.grammar.hypergraph import Hypergraph
@@ -61,13 +63,12 @@ from nqg.types.target_grammar import TargetGrammar
 # None of these sizes was measured.
 WINDOW = 1024  # sentences that are read before the first one is answered, to be sorted by length
 ENCODER_BATCH = 256  # sentences that are encoded together
+# Cubes of their lengths, summed: 256 sentences of 25 tokens, or four of 100.
+MAX_BATCH_CUBES = 1 << 22
 # Scores of spans and rules that are computed together: large grammars must not fill memory.
 MAX_SCORE_TABLE = 1 << 25
-# Hyperedges of a chart from which reasons for an abstention are derived: more take too long.
-MAX_EXPLAINED = 1 << 20
-# Hyperedges of derivations that are compared, one by one, for what does not fit: so many of
-# examples/home_assistant take 0.3 s.
-MAX_COMPARED = 1 << 15
+# A chart that is shown has all types of all spans, and may take so many times the steps.
+CHART_STEPS = 4
 KNOWN_OUT_OF_SCOPE = f"{REFUSED}: training has the sentence without a program"
 # Abstentions to which the nearest training sentence says something.
 TEACHABLE = (KINDS[NO_DERIVATION], KINDS[ILLEGAL], KINDS[UNSURE])
@@ -81,6 +82,28 @@ def windows(sentences: Iterable[str]) -> Iterator[list[str]]:
     while window:
         yield window
         window = list(islice(stream, WINDOW))
+
+
+def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """The numbers of sentences that are answered together, short sentences first.
+
+    A chart has up to the cube of the length of its sentence in hyperedges, so that the longer
+    sentences are, the fewer of them share a batch.
+
+    >>> list(batches([200, 3, 150, 4]))
+    [[1, 3, 2], [0]]
+    """
+    batch: list[int] = []
+    size = 0
+    for number in sorted(range(len(lengths)), key=lambda number: lengths[number]):
+        cube = lengths[number] ** 3
+        if batch and (len(batch) == ENCODER_BATCH or size + cube > MAX_BATCH_CUBES):
+            yield batch
+            batch, size = [], 0
+        batch.append(number)
+        size += cube
+    if batch:
+        yield batch
 
 
 def with_threshold(answer: Answer, least_confidence: float) -> Answer:
@@ -296,18 +319,37 @@ class Parser:
 
         return corrected_answers(self, sentences)
 
+    @property
+    def _budget(self) -> Budget | None:
+        """The steps of a sentence's chart."""
+        limit = self.options.limit
+        if limit is None:
+            return None
+        return Budget(limit * CHART_STEPS if self.options.chart else limit)
+
     def tokenized_answers(self, sentences: Sequence[TokenizedSentence]) -> list[Answer]:
         """The answers to sentences just as they are tokenized."""
         return [item.answer for item in self._parsed(sentences)]
 
     def _parsed(self, sentences: Sequence[TokenizedSentence]) -> list[ParseItem]:
-        """Sentences with their answers; those of similar length are encoded together."""
-        order = sorted(
-            range(len(sentences)), key=lambda number: len(sentences[number].tokens)
-        )
+        """Sentences with their answers; those of similar length are encoded together.
+
+        If the chart that is wanted of a sentence takes too many steps, it has no chart.
+        """
+        items = self._encoded_together(sentences)
+        if self.options.chart:
+            unshown = [item for item in items if item.answer.reason == TOO_AMBIGUOUS]
+            plain = self.with_options(replace(self.options, chart=False))
+            again = plain._encoded_together([item.sentence for item in unshown])
+            for item, other in zip(unshown, again):
+                items[items.index(item)] = other
+        return items
+
+    def _encoded_together(
+        self, sentences: Sequence[TokenizedSentence]
+    ) -> list[ParseItem]:
         items: dict[int, ParseItem] = {}
-        for start in range(0, len(order), ENCODER_BATCH):
-            batch = order[start : start + ENCODER_BATCH]
+        for batch in batches([len(sentence.tokens) for sentence in sentences]):
             items.update(
                 zip(batch, self._batch([sentences[number] for number in batch]))
             )
@@ -334,12 +376,9 @@ class Parser:
         mentions = mentions_of(self.grammar, short, options.today or date.today())
         # Charts and explanations of gaps show spans outside of whole derivations, too.
         needs_all_spans = options.chart or options.gaps
+        budget, prune = self._budget, not needs_all_spans
         charts = BatchCharts.of(
-            self.grammar,
-            short,
-            mentions,
-            prune=not needs_all_spans,
-            limit=options.limit,
+            self.grammar, short, mentions, prune=prune, limit=budget
         )
         derivable = charts.derivable(self._decoded_charts(charts))
         # The untyped charts tell a missing rule from derivations that are not legal.
@@ -355,6 +394,8 @@ class Parser:
             )
             if len(sentence.tokens) > longest:
                 item.abstain(TOO_LONG)
+            elif budget and number in budget.exceeded:
+                item.abstain(TOO_AMBIGUOUS)
             elif number not in untyped:
                 item.abstain(NO_DERIVATION)
             elif number not in derivable:
@@ -490,14 +531,10 @@ class Parser:
     def _with_gaps(self, item: ParseItem) -> Answer:
         """The answer or, if that is wanted, an abstention with what the grammar lacks."""
         if self.options.gaps and item.fails and not item.has_derivation:
-            charts = item.charts.select(item.number)
             # An abstention without an explanation is better than none.
             with suppress(LimitExceeded):
-                if (
-                    charts.untyped.hyperedges <= MAX_EXPLAINED
-                    and charts.forests.hyperedges <= MAX_COMPARED
-                ):
-                    return replace(item.answer, gaps=gaps_in(charts))
+                charts = item.charts.select(item.number)
+                return replace(item.answer, gaps=gaps_in(charts))
         return item.answer
 
     def with_nearest(self, answer: Answer) -> Answer:
