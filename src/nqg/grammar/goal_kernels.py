@@ -50,6 +50,10 @@ from nqg.grammar.encoding import (
 from nqg.grammar.hypergraph import Hypergraph
 from nqg.grammar.ragged import Ragged
 
+# A forest with fewer hyperedges is refined by types whatever that takes, so that nothing depends on
+# whether it was reduced before (`nqg.types.legal_forest`).
+LARGE_FOREST = 1 << 12
+
 
 class GoalWorkspace(NamedTuple):
     """Scratch arrays for one (source, target) pair, used again for the next."""
@@ -326,6 +330,8 @@ def _find_types(
     """
     begin_graph(work.graph)
     first, last = charts.first_node[sentence], charts.first_node[sentence + 1]
+    hyperedges = charts.first_hyperedge[last] - charts.first_hyperedge[first]
+    counted = 1 if hyperedges >= LARGE_FOREST else 0
     work.first_goal[0] = 0
     for node in range(first, last):
         is_whole = charts.starts[node] == 0 and charts.ends[node] == length
@@ -337,7 +343,7 @@ def _find_types(
             arity = grammar.arities[of_slot]
             more = _choose_children(hyperedge, arity, first, charts, work)
             while more and not work.graph.used[GRAPH_FULL]:
-                count_steps(1, work.graph)
+                count_steps(counted, work.graph)
                 kind, tried = _type_of(of_slot, arity, types, work)
                 if kind != NO_TYPE and not wanted[node] >> (kind % TYPE_BITS) & 1:
                     kind = NO_TYPE

@@ -11,8 +11,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import cached_property
-from itertools import chain, islice
+from functools import cached_property, partial
+from itertools import chain, compress, islice
+from operator import not_
 from pathlib import Path
 
 import numpy as np
@@ -67,6 +68,9 @@ ENCODER_BATCH = 256  # sentences that are encoded together
 MAX_BATCH_CUBES = 1 << 22
 # Scores of spans and rules that are computed together: large grammars must not fill memory.
 MAX_SCORE_TABLE = 1 << 25
+# A possible command of more words is long, and has a share of the steps of its sentence.
+LONG_COMMAND = 24
+LONG_COMMAND_SHARE = 4
 # A chart that is shown has all types of all spans, and may take so many times the steps.
 CHART_STEPS = 4
 KNOWN_OUT_OF_SCOPE = f"{REFUSED}: training has the sentence without a program"
@@ -269,7 +273,32 @@ class Parser:
     def _answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
         form = self.model.text.sequence
         for window in windows(sentences):
-            yield from sequence_answers(self.single_answers, window, form)
+            answer_all = partial(self._texts, sentences=len(window))
+            yield from sequence_answers(answer_all, window, form)
+
+    def _texts(self, texts: Sequence[str], sentences: int) -> list[Answer]:
+        """The answers to some sentences, and to the texts in them that may be commands.
+
+        A sentence has many such texts. Long ones have a smaller share of its steps.
+        """
+        is_long = [False] * len(texts)
+        for number in range(sentences, len(texts)):
+            is_long[number] = len(self._words_of(texts[number])) > LONG_COMMAND
+        short = self.single_answers(compress(texts, map(not_, is_long)))
+        if not any(is_long):
+            return list(short)
+        long = self._with_share(LONG_COMMAND_SHARE).single_answers(
+            compress(texts, is_long)
+        )
+        return [next(long if flag else short) for flag in is_long]
+
+    def _with_share(self, parts: int) -> Parser:
+        """The parser for what shares the steps of a sentence with others."""
+        if self.options.limit is None:
+            return self
+        return self.with_options(
+            replace(self.options, limit=self.options.limit // parts)
+        )
 
     def single_answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
         """The answers to sentences that are each read as one command."""
@@ -313,11 +342,10 @@ class Parser:
         words = {word for each in chain(*sentences.values()) for word in each.words}
         if words <= self.model.grammar.words:
             return {}
-        from nqg.inference.corrections import (
-            corrected_answers,
-        )  # which most sentences do not need
+        # Most sentences do not need them.
+        from nqg.inference.corrections import MAX_CORRECTIONS, corrected_answers
 
-        return corrected_answers(self, sentences)
+        return corrected_answers(self._with_share(MAX_CORRECTIONS), sentences)
 
     @property
     def _budget(self) -> Budget | None:

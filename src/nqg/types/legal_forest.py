@@ -21,10 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqg.grammar.arrays import Int32Array, Int64Array
+from nqg.grammar.compilation import are_compiled
 from nqg.grammar.encoding import ANY_TYPE, NO_TYPE, TYPE_BITS, TypeArrays
+from nqg.grammar.goal_kernels import LARGE_FOREST
 from nqg.grammar.hypergraph import NO_CHILD, Hypergraph, subgraph
 
-# Below so many hyperedges a sentence is refined as fast without.
+# Below so many hyperedges plain kernels refine a sentence as fast without; compiled ones do so below
+# LARGE_FOREST.
 SMALL_FOREST = 256
 # Results that are kept from sentence to sentence; more of them are forgotten all at once.
 CACHE_SIZE = 1 << 14
@@ -99,9 +102,7 @@ class ForestReducer:
             self._results[application] = typed
         return typed
 
-    def _combinations(
-        self, application: Application
-    ) -> Iterator[TypedChildren]:
+    def _combinations(self, application: Application) -> Iterator[TypedChildren]:
         types, (rule, *children_types) = self._types, application
         first, last = types.first_place[rule : rule + 2].tolist()
         classes = types.classes[first:last].tolist()
@@ -121,7 +122,11 @@ class ForestReducer:
                 yield result, children
 
     def typed_nodes(
-        self, chart: Hypergraph, rules: Int32Array, length: int, limit: int | None = None
+        self,
+        chart: Hypergraph,
+        rules: Int32Array,
+        length: int,
+        limit: int | None = None,
     ) -> NDArray[np.bool_] | None:
         """Which nodes of the chart of one sentence, pruned or not, have a type: (N,).
 
@@ -143,13 +148,16 @@ class ForestReducer:
         """A pruned forest without the hyperedges that no legal derivation has.
 
         `rules` are those of its hyperedges that have types: for a value the rule of its slot. A
-        sentence for which more than `limit` combinations of types are tried loses all hyperedges.
+        large sentence for which more than `limit` combinations of types are tried loses all
+        hyperedges. Whether a small one is reduced at all depends on what is faster.
         """
         bounds = forest.first_hyperedge[forest.first_node]
         is_kept = np.ones(forest.hyperedges, dtype=bool)
         wanted = np.full(forest.nodes, ANY_TYPE, dtype=np.int64)
         exceeded = set()
-        for sentence in np.flatnonzero(np.diff(bounds) >= SMALL_FOREST).tolist():
+        smallest = LARGE_FOREST if are_compiled() else SMALL_FOREST
+        sizes = np.diff(bounds)
+        for sentence in np.flatnonzero(sizes >= smallest).tolist():
             nodes = slice(*forest.first_node[sentence : sentence + 2].tolist())
             hyperedges = slice(*bounds[sentence : sentence + 2].tolist())
             first = forest.first_hyperedge[nodes.start : nodes.stop + 1]
@@ -159,7 +167,7 @@ class ForestReducer:
                 list(starmap(range, pairwise((first - hyperedges.start).tolist()))),
                 np.where(children == NO_CHILD, NO_CHILD, children - nodes.start),
                 rules[hyperedges],
-                limit,
+                limit if sizes[sentence] >= LARGE_FOREST else None,
             )
             if not reduction.find_types():
                 exceeded.add(sentence)
