@@ -48,9 +48,8 @@ DERIVATIONS_PER_READING = (
     4  # best derivations for every reading that is wanted; not measured
 )
 # Steps that the chart of a sentence may take, and as many again for its types and for its programs.
-# The longest sentences of the examples take 3,400; docs/performance.md ("The cost of a sentence")
-# has the times.
-MAX_STEPS = 1 << 17
+# The most that a test sentence of the examples takes is 7,100 (examples/home_assistant/de).
+MAX_STEPS = 1 << 16
 # Hyperedges of all copies of a forest that the readings of one sentence are compared in.
 MAX_COMPARED_COPIES = 1 << 20
 

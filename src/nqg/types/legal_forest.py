@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from itertools import pairwise, product, starmap
+from itertools import islice, pairwise, product, starmap
 from typing import NamedTuple
 
 import numpy as np
@@ -193,37 +193,45 @@ class _Reduction:
         limit: int | None,
     ) -> None:
         self._typed, self._nodes, self._limit = typed, nodes, limit
-        # Nodes count from 1, so that 0 is no child; it has no types.
-        self._children, self._rules = (children + 1).tolist(), rules.tolist()
+        # Nodes count from 1, so that 0 is no child; it has no types. There is a list for the first
+        # children of all hyperedges, one for the second and so on.
+        self._columns: list[list[int]] = (children.T + 1).tolist()
+        self._rules: list[int] = rules.tolist()
         self._types: list[TypeSet] = [NO_TYPES]
+        # The distinct applications, their results, and the number of that of each hyperedge.
         self._applications: list[Application] = []
-        self._results: dict[Application, TypeSet] = {}
+        self._results: list[TypeSet] = []
+        self._numbers: list[int] = []
 
     def find_types(self) -> bool:
         """From the leaves up, find the types of nodes; False where that takes too many steps."""
-        types, results, steps = self._types, self._results, 0
+        types, steps = self._types, 0
+        numbers: dict[Application, int] = {}
+        rows = zip(self._rules, *self._columns)
         for hyperedges in self._nodes:
             of_node = NO_TYPES
-            for at in hyperedges:
-                application = (
-                    self._rules[at],
-                    *map(types.__getitem__, self._children[at]),
-                )
-                self._applications.append(application)
-                result = results.get(application)
-                if result is None:
+            for rule, *children in islice(rows, len(hyperedges)):
+                application = (rule, *[types[child] for child in children])
+                number = numbers.get(application)
+                if number is None:
                     # Results of earlier sentences count, too, so that the steps depend on
                     # nothing but the sentence.
                     steps += combinations(application)
                     if self._limit is not None and steps > self._limit:
                         return False
-                    result = NO_TYPES
-                    for number, _ in self._typed(application):
-                        result |= 1 << number
-                    results[application] = result
-                of_node |= result
+                    number = numbers[application] = len(numbers)
+                    self._applications.append(application)
+                    self._results.append(self._result(application))
+                self._numbers.append(number)
+                of_node |= self._results[number]
             types.append(of_node)
         return True
+
+    def _result(self, application: Application) -> TypeSet:
+        result = NO_TYPES
+        for number, _ in self._typed(application):
+            result |= 1 << number
+        return result
 
     @property
     def types(self) -> list[TypeSet]:
@@ -237,24 +245,24 @@ class _Reduction:
         """
         wanted = [NO_TYPES] * len(self._types)
         wanted[-1] = self._types[-1] & whole
-        is_used = [False] * len(self._applications)
-        cache: dict[tuple[Application, TypeSet], tuple[TypeSet, ...]] = {}
+        is_used = [False] * len(self._numbers)
+        cache: dict[tuple[int, TypeSet], tuple[TypeSet, ...]] = {}
         for node in reversed(range(len(self._nodes))):
             wanted_here = wanted[node + 1]
             if not wanted_here:
                 continue
             for at in self._nodes[node]:
-                application = self._applications[at]
-                result = self._results[application] & wanted_here
+                number = self._numbers[at]
+                result = self._results[number] & wanted_here
                 if not result:
                     continue
                 is_used[at] = True
-                below = cache.get((application, result))
+                below = cache.get((number, result))
                 if below is None:
-                    below = self._wanted_children(application, result)
-                    cache[application, result] = below
-                for child, types in zip(self._children[at], below):
-                    wanted[child] |= types
+                    below = self._wanted_children(self._applications[number], result)
+                    cache[number, result] = below
+                for column, types in zip(self._columns, below):
+                    wanted[column[at]] |= types
         return is_used, wanted[1:]
 
     def _wanted_children(
