@@ -34,6 +34,7 @@ NO_DERIVATION = "no derivation"
 ILLEGAL = "illegal target"
 TOO_LONG = "too long"
 LONG_TARGET = "target too long"
+TOO_AMBIGUOUS = "too ambiguous"
 UNSURE = "not sure enough"
 REFUSED = "out of scope"
 
@@ -43,6 +44,7 @@ KINDS = {
     ILLEGAL: "illegal",
     TOO_LONG: "too long",
     LONG_TARGET: "too long",
+    TOO_AMBIGUOUS: "too ambiguous",
     UNSURE: "unsure",
     REFUSED: "out of scope",
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -13,16 +14,16 @@ from hypothesis import strategies as st
 
 from nqg.data.example import Example
 from nqg.grammar import chart as chart_module
-from nqg.grammar.chart import charts
+from nqg.grammar.chart import Budget, charts
 from nqg.grammar.grammar import Grammar
 from nqg.inference import charts as charts_module
-from nqg.inference import parser as parser_module
 from nqg.inference.charts import BatchCharts
 from nqg.inference.decoding import DecodeOptions
 from nqg.inference.gaps import explained
 from nqg.inference.parser import Parser
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from nqg.pipeline.parser import fit_parser
+from nqg.types import legal_forest
 from nqg.types.target_grammar import TargetGrammar
 from strategies import grammars, sentences
 
@@ -120,11 +121,51 @@ def test_each_sentence_is_charted_once_however_much_is_explained(
         assert reasons["jump twice"].startswith("illegal target: 'jump")
 
 
-def test_a_chart_that_is_too_large_to_be_explained_leaves_the_reason_as_it_is(
-    parser: Parser, monkeypatch: pytest.MonkeyPatch
+def test_a_sentence_that_needs_more_steps_than_the_limit_is_an_abstention_of_its_own_kind(
+    parser: Parser,
 ) -> None:
-    monkeypatch.setattr(parser_module, "MAX_EXPLAINED", 2)
-    reasons = [
-        parser.parse(sentence).reason for sentence in ("walk swim", "walk jump walk")
+    options = DecodeOptions(limit=20, gaps=True)
+    sentences = ["walk", "walk twice twice twice twice twice twice", "walk"]
+    answers = list(parser.with_options(options).answers(sentences))
+    assert [answer.kind for answer in answers] == [
+        "answered",
+        "too ambiguous",
+        "answered",
     ]
-    assert reasons == ["no derivation: no rule knows 'swim'", "no derivation"]
+
+
+@given(grammars(), st.lists(sentences, min_size=1, max_size=4))
+def test_a_reduced_forest_has_the_same_legal_derivations(
+    grammar: Grammar, sources: Sequence[tuple[str, ...]]
+) -> None:
+    with (
+        patch.object(legal_forest, "SMALL_FOREST", 0),
+        patch.object(legal_forest, "LARGE_FOREST", 0),
+    ):
+        reduced = BatchCharts.of(grammar, sources, prune=True).typed_forests
+    expected = charts(grammar, sources)
+    for array, wanted in zip(reduced, expected):
+        assert np.array_equal(array, wanted)
+
+
+@given(grammars(), sentences)
+def test_the_spans_with_types_are_those_of_the_typed_chart(
+    grammar: Grammar, source: tuple[str, ...]
+) -> None:
+    batch = BatchCharts.of(grammar, [source])
+    expected = {batch.typed.span(node) for node in batch.typed.node_ids()}
+    assert set(batch.typed_spans) == expected
+
+
+@given(grammars(), sentences, st.integers(0, 60))
+def test_a_budget_leaves_the_charts_of_other_sentences_as_they_are(
+    grammar: Grammar, source: tuple[str, ...], steps: int
+) -> None:
+    budget = Budget(steps)
+    short = ("a",)
+    full = charts(grammar, [short, source, short], limit=budget)
+    alone = charts(grammar, [short])
+    if 0 not in budget.exceeded:
+        assert np.array_equal(full.select([2]).rules, alone.rules)
+    if 1 in budget.exceeded:
+        assert full.select([1]).nodes == 0

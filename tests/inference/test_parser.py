@@ -276,15 +276,6 @@ def test_where_no_reading_is_legal_the_parser_abstains(ambiguous: Parser) -> Non
     assert parser.parse("walk") == Answer("walk", system="grammar", reason=reason)
 
 
-def test_an_illegal_sentence_of_very_many_derivations_is_not_explained(
-    ambiguous: Parser, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    parser = limited(ambiguous, TargetGrammar.parse("<program> ::= nothing"))
-    monkeypatch.setattr(parser_module, "MAX_COMPARED", 0)
-    answer = parser.parse("walk")
-    assert (answer.target, answer.reason) == (None, "illegal target")
-
-
 def test_a_batch_says_what_its_sentences_say_alone_in_their_order(
     ambiguous: Parser, monkeypatch: pytest.MonkeyPatch
 ) -> None:

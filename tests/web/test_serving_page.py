@@ -22,6 +22,8 @@ def test_the_table_of_limits_is_true() -> None:
     assert {name: int(value.replace(",", "")) for name, value in rows} == {
         "bytes of a body": limits.body_bytes,
         "tokens of a sentence": limits.tokens,
+        "characters of a sentence": limits.characters,
+        "steps of a sentence's chart": limits.chart_steps,
         "tokens of a program": limits.target_tokens,
         "sentences of a batch": limits.sentences,
         "tokens of all programs of a batch": limits.batch_tokens,
@@ -34,6 +36,7 @@ def test_the_table_of_limits_is_true() -> None:
         "bytes of a request's head": limits.head_bytes,
         "seconds for a body to arrive, for an answer to be taken, or for the next request": limits.client_timeout,
         "seconds for an answer": limits.answer_timeout,
+        "seconds for requests in progress once the server is to stop": limits.stop_timeout,
     }
     assert f"batches of up to {limits.batch_size} sentences" in PAGE
     assert f"at least {SHORTEST_TOKEN} characters" in PAGE

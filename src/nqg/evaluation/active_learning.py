@@ -16,14 +16,14 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
-from nqg.answers import Answer
+from nqg.answers import TOO_AMBIGUOUS, Answer
 from nqg.data.example import Example, in_scope
 from nqg.data.example_files import format_of, read_examples
-from nqg.errors import FormatError, NqgError, Place
+from nqg.errors import FormatError, LimitExceeded, NqgError, Place
 from nqg.evaluation.data_checks import flaws
 from nqg.files import append_line, numbered_lines, strict_json
 from nqg.grammar.grammar import Grammar, Rule
-from nqg.inference.gaps import Gaps, explained, gaps, nearest_sentence
+from nqg.inference.gaps import Gaps, explained, gaps, nearest_sentence, words_lacking
 from nqg.inference.parser import Parser
 from nqg.model.confidence import rule_pairs
 from nqg.preprocessing.training_text import tokenized
@@ -83,6 +83,14 @@ def suggested(
     most: int = LAST_SENTENCES,
 ) -> list[Suggestion]:
     """What to annotate of the last sentences of a log that the training file does not have."""
+    sentences, examples = logged_sentences(log, train, most)
+    return list(suggestions(parser, sentences, count, examples))
+
+
+def logged_sentences(
+    log: Path, train: Path | None, most: int = LAST_SENTENCES
+) -> tuple[list[str], Sequence[Example]]:
+    """The last distinct sentences of a log that a training file does not have, and its examples."""
     examples = read_examples(train, allows_out_of_scope=True) if train else []
     # Sentences that differ only in their spaces count as the same.
     annotated = {" ".join(example.source.split()) for example in examples}
@@ -92,7 +100,12 @@ def suggested(
     )
     # The log was read from its end; the suggestions are made in the order of the log.
     latest = list(islice(new, most))
-    return list(suggestions(parser, reversed(latest), count, in_scope(examples)))
+    return distinct_sentences(reversed(latest)), in_scope(examples)
+
+
+def distinct_sentences(sentences: Iterable[str]) -> list[str]:
+    """Sentences without repetitions; those that differ only in their spaces are the same."""
+    return list(dict.fromkeys(" ".join(sentence.split()) for sentence in sentences))
 
 
 def addable_examples(train: Path) -> list[Example]:
@@ -141,11 +154,17 @@ def suggestions(
     Where the parser has no program for a sentence, that of the nearest of the `known` examples is a
     guess.
     """
-    # Ask the parser about every distinct sentence.
-    distinct = dict.fromkeys(" ".join(sentence.split()) for sentence in sentences)
     explaining = parser.with_options(replace(parser.options, gaps=True))
+    answers = explaining.answers(distinct_sentences(sentences))
+    return chosen_suggestions(parser, answers, count, known)
+
+
+def chosen_suggestions(
+    parser: Parser, answers: Iterable[Answer], count: int, known: Sequence[Example] = ()
+) -> Iterator[Suggestion]:
+    """The `suggestions` among sentences whose answers, with gaps, are there already."""
     candidates = []
-    for answer in explaining.answers(distinct):
+    for answer in answers:
         new = novelties(answer, parser) if answer.source_tokens else ()
         if new:
             candidates.append(UnansweredSentence(answer, new))
@@ -189,8 +208,18 @@ def novelties(answer: Answer, parser: Parser) -> tuple[str, ...]:
 
 
 def gaps_of(answer: Answer, parser: Parser) -> Gaps:
-    """What the grammar lacks for a sentence that was not answered."""
-    return answer.gaps or gaps(parser.grammar, answer.source_tokens)
+    """What the grammar lacks for a sentence that was not answered; of one that is too costly to
+    chart, its unknown words.
+    """
+    if answer.gaps is not None:
+        return answer.gaps
+    words = answer.source_tokens
+    if answer.reason == TOO_AMBIGUOUS:
+        return words_lacking(parser.grammar, words)
+    try:
+        return gaps(parser.grammar, words, parser.options.limit)
+    except LimitExceeded:
+        return words_lacking(parser.grammar, words)
 
 
 def _suggestion(
@@ -214,8 +243,9 @@ def _guess(
     """A program for a sentence without an answer and, if it is that of another text, this text."""
     # A program may be ruled out by its types alone.
     untyped = parser.with_options(replace(parser.options, typed=False, readings=1))
-    for reading in next(iter(untyped.answers([answer.source]))).readings:
-        return reading.target, None
+    if answer.reason != TOO_AMBIGUOUS:
+        for reading in next(iter(untyped.answers([answer.source]))).readings:
+            return reading.target, None
     # The nearest training sentence may have a similar program.
     nearest = nearest_example(
         known, answer.source, parser.model.text.sentences.tokenize

@@ -13,7 +13,14 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from nqg.answers import ILLEGAL, LONG_TARGET, TOO_LONG, Answer, program_tokens
+from nqg.answers import (
+    ILLEGAL,
+    LONG_TARGET,
+    TOO_AMBIGUOUS,
+    TOO_LONG,
+    Answer,
+    program_tokens,
+)
 from nqg.data.example import Example
 from nqg.evaluation.evaluation import ExactJudge, Judge
 from nqg.grammar.chart import goal_charts
@@ -105,6 +112,7 @@ class Cause(StrEnum):
     UNKNOWN_WORD = "no derivation: a word that no rule knows"
     UNKNOWN_CONSTRUCTION = "no derivation: known parts, no rule to join them"
     TOO_LONG = "the sentence is too long for the encoder"
+    TOO_AMBIGUOUS = "the sentence has too many readings to be compared"
     ILLEGAL_TARGET = "illegal target"
     LONG_TARGET = "the best derivation yields too long a program"
     WITHHELD = "the answer was withheld"
@@ -121,6 +129,7 @@ class Cause(StrEnum):
 # Why a sentence that has a derivation is not answered.
 ABSTENTIONS = {
     TOO_LONG: Cause.TOO_LONG,
+    TOO_AMBIGUOUS: Cause.TOO_AMBIGUOUS,
     ILLEGAL: Cause.ILLEGAL_TARGET,
     LONG_TARGET: Cause.LONG_TARGET,
 }

@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nqg.errors import LimitExceeded
-from nqg.grammar.chart_kernels import fill_charts, workspace
-from nqg.grammar.encoding import GrammarArrays
+from nqg.grammar.arrays import Int64Array
+from nqg.grammar.chart_kernels import (
+    GRAPH_FULL,
+    LIMIT_REACHED,
+    NO_LIMIT,
+    GraphBuffer,
+    fill_charts,
+    workspace,
+)
+from nqg.grammar.encoding import ANY_TYPE, GrammarArrays
 from nqg.grammar.goal_kernels import fill_goals, fill_types, goal_workspace
 from nqg.grammar.grammar import ChartGrammar
 from nqg.grammar.hypergraph import Hypergraph, concatenate
@@ -33,8 +41,21 @@ SHOWN_TOKENS = 8
 
 Tokens = Sequence[str]
 # Writes the graphs of the sentences from a number on, with buffers of a capacity; returns the first
-# sentence that did not fit.
-Fill = Callable[[int, int, Hypergraph], int]
+# sentence that did not fit, and the buffer, which says why.
+Fill = Callable[[int, int, Hypergraph], tuple[int, GraphBuffer]]
+
+
+class Budget:
+    """The steps that the chart of a sentence may take; sentences that need more are noted.
+
+    A step of a kernel is an item that may be extended, a hyperedge, or a combination of the types
+    or goals of children. They are counted, not timed: whether a sentence is within its budget
+    depends on nothing but the sentence and the grammar.
+    """
+
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+        self.exceeded: set[int] = set()
 
 
 def charts(
@@ -42,13 +63,14 @@ def charts(
     sources: Sequence[Tokens],
     *,
     prune: bool = True,
-    limit: int | None = None,
+    limit: int | Budget | None = None,
 ) -> Hypergraph:
     """Every derivation of every span of the sources or, pruned, of every source as a whole.
 
     If the grammar is typed, only well-typed ones: a node for every span and every type that it has;
-    what covers a whole source has one node, that of legal targets. `limit` bounds the entries
-    (items, pointers, hyperedges) of any one sentence's chart.
+    what covers a whole source has one node, that of legal targets. `limit` bounds the steps that
+    any one sentence's chart takes, and a sentence that needs more is an error; with a `Budget`, its
+    chart is empty.
     """
     # Types only rule out derivations, so the untyped charts are made first and refined.
     full = untyped_charts(grammar, sources, prune=prune, limit=limit)
@@ -62,7 +84,7 @@ def untyped_charts(
     sources: Sequence[Tokens],
     *,
     prune: bool = True,
-    limit: int | None = None,
+    limit: int | Budget | None = None,
 ) -> Hypergraph:
     """The charts of sources, whatever the types."""
     encoded = grammar.encoded
@@ -76,26 +98,41 @@ def typed_charts(
     sources: Sequence[Tokens],
     full: Hypergraph,
     prune: bool = True,
-    limit: int | None = None,
+    limit: int | Budget | None = None,
+    wanted: Int64Array | None = None,
 ) -> Hypergraph:
-    """The well-typed derivations of untyped charts, which were made with the same `prune`."""
+    """The well-typed derivations of untyped charts, which were made with the same `prune`.
+
+    `wanted` has, for every node, the mask of types that matter; without it all types do.
+    """
+    if wanted is None:
+        wanted = np.full(full.nodes, ANY_TYPE, dtype=np.int64)
     arrays = grammar.encoded.arrays
     max_arity = arrays.max_arity
     lengths = np.array([len(source) for source in sources], dtype=np.int64)
 
-    def fill(begin: int, capacity: int, out: Hypergraph) -> int:
-        work = goal_workspace(full.most_nodes, len(typing.types), max_arity, capacity)
-        return fill_types(lengths, begin, prune, arrays, typing.arrays, full, work, out)
+    most_nodes, types, steps = full.most_nodes, len(typing.types), _steps(limit)
+
+    def fill(begin: int, capacity: int, out: Hypergraph) -> tuple[int, GraphBuffer]:
+        work = goal_workspace(most_nodes, types, max_arity, capacity, steps)
+        end = fill_types(
+            lengths, begin, prune, arrays, typing.arrays, full, wanted, work, out
+        )
+        return end, work.graph
 
     return _filled(fill, len(sources), full.hyperedges, max_arity, limit, sources)
 
 
 def goal_charts(
-    grammar: ChartGrammar, sources: Hypergraph, targets: Sequence[Tokens]
+    grammar: ChartGrammar,
+    sources: Hypergraph,
+    targets: Sequence[Tokens],
+    limit: int | Budget | None = None,
 ) -> Hypergraph:
     """Of the pruned charts of sources, the derivations that yield the targets."""
     encoded = grammar.with_meanings(sources, targets)
-    return encoded_goals(encoded.arrays, sources, encoded.encode(targets), targets)
+    numbers = encoded.encode(targets)
+    return encoded_goals(encoded.arrays, sources, numbers, targets, limit=limit)
 
 
 def encoded_charts(
@@ -104,14 +141,15 @@ def encoded_charts(
     names: Sequence[Tokens] | None = None,
     *,
     prune: bool = True,
-    limit: int | None = None,
+    limit: int | Budget | None = None,
 ) -> Hypergraph:
     """`charts` of sentences that are numbers already; `names` are their tokens, for errors."""
-    max_arity = arrays.max_arity
+    max_arity, steps = arrays.max_arity, _steps(limit)
+    longest, trie_nodes = sources.longest, len(arrays.over_nt)
 
-    def fill(begin: int, capacity: int, out: Hypergraph) -> int:
-        work = workspace(sources.longest, len(arrays.over_nt), max_arity, capacity)
-        return fill_charts(sources, begin, prune, arrays, work, out)
+    def fill(begin: int, capacity: int, out: Hypergraph) -> tuple[int, GraphBuffer]:
+        work = workspace(longest, trie_nodes, max_arity, capacity, steps)
+        return fill_charts(sources, begin, prune, arrays, work, out), work.graph
 
     expected = HYPEREDGES_PER_TOKEN * len(sources.values)
     return _filled(fill, sources.rows, expected, max_arity, limit, names)
@@ -123,16 +161,23 @@ def encoded_goals(
     targets: Ragged,
     names: Sequence[Tokens] | None = None,
     *,
-    limit: int | None = None,
+    limit: int | Budget | None = None,
 ) -> Hypergraph:
     """`goal_charts` of targets that are numbers already."""
-    max_arity = arrays.max_arity
+    max_arity, steps = arrays.max_arity, _steps(limit)
+    most_nodes, longest = sources.most_nodes, targets.longest
 
-    def fill(begin: int, capacity: int, out: Hypergraph) -> int:
-        work = goal_workspace(sources.most_nodes, targets.longest, max_arity, capacity)
-        return fill_goals(targets, begin, arrays, sources, work, out)
+    def fill(begin: int, capacity: int, out: Hypergraph) -> tuple[int, GraphBuffer]:
+        work = goal_workspace(most_nodes, longest, max_arity, capacity, steps)
+        return fill_goals(targets, begin, arrays, sources, work, out), work.graph
 
     return _filled(fill, targets.rows, sources.hyperedges, max_arity, limit, names)
+
+
+def _steps(limit: int | Budget | None) -> int:
+    if limit is None:
+        return NO_LIMIT
+    return limit.steps if isinstance(limit, Budget) else limit
 
 
 def _filled(
@@ -140,7 +185,7 @@ def _filled(
     count: int,
     expected: int,
     max_arity: int,
-    limit: int | None,
+    limit: int | Budget | None,
     names: Sequence[Tokens] | None,
 ) -> Hypergraph:
     """Call `fill` until `count` sentences are done, with larger buffers whenever one did not fit.
@@ -148,38 +193,55 @@ def _filled(
     About so many hyperedges are `expected`.
     """
     # Begin with small buffers, which grow only for a sentence that needs more.
-    largest = MAX_CAPACITY if limit is None else limit
     gathered = min(expected, OUTPUT_CAPACITY)
-    begin, capacity = 0, min(max(INITIAL_CAPACITY, gathered), largest)
+    begin, capacity = 0, max(INITIAL_CAPACITY, gathered)
     graphs: list[Hypergraph] = []
     while begin < count:
         out = Hypergraph.with_capacity(
             count - begin, max(capacity, gathered), max_arity
         )
-        end = fill(begin, capacity, out)
+        end, graph = fill(begin, capacity, out)
         # Some sentences fitted: keep them, and go on with the first that did not.
         if end > begin:
             graphs.append(out.truncate(end - begin))
             begin = end
             continue
-        # Not even one sentence fitted, so it needs larger buffers.
         sentence = f"sentence {begin}"
         if names:
             sentence = _described(names[begin])
-        capacity = grow(capacity, largest, sentence)
+        # Not even one sentence fitted: it is beyond the limit, or needs larger buffers.
+        if graph.used[GRAPH_FULL] != LIMIT_REACHED:
+            capacity = grow(capacity, MAX_CAPACITY, sentence)
+        elif isinstance(limit, Budget):
+            limit.exceeded.add(begin)
+            graphs.append(empty_charts(1, max_arity))
+            begin += 1
+        else:
+            raise _too_large(sentence, _steps(limit))
     if not graphs:
         return Hypergraph.with_capacity(0, 0, max_arity)
     return concatenate(graphs)
 
 
+def empty_charts(sentences: int, max_arity: int) -> Hypergraph:
+    """The charts of sentences without any derivation."""
+    graph = Hypergraph.with_capacity(sentences, 0, max_arity)
+    graph.first_node[:] = 0
+    return graph
+
+
 def grow(capacity: int, largest: int, sentence: str) -> int:
     """Four times the capacity, up to `largest`; a sentence that needs more is an error."""
     if capacity >= largest:
-        raise LimitExceeded(
-            f"the chart of {sentence} needs more than {largest:,} entries; "
-            "give a higher limit, a shorter sentence or a less ambiguous grammar"
-        )
+        raise _too_large(sentence, largest)
     return min(4 * capacity, largest)
+
+
+def _too_large(sentence: str, largest: int) -> LimitExceeded:
+    return LimitExceeded(
+        f"the chart of {sentence} needs more than {largest:,} entries; "
+        "give a higher limit, a shorter sentence or a less ambiguous grammar"
+    )
 
 
 def _described(sentence: Tokens) -> str:

@@ -44,8 +44,12 @@ from nqg.grammar.ragged import Ragged
 
 # No child, no back-pointer, no node.
 NOTHING = -1
-# The counters of a GraphBuffer; GRAPH_FULL is 1 once something did not fit into any buffer.
-GRAPH_NODES, GRAPH_HYPEREDGES, GRAPH_FULL = range(3)
+# The counters of a GraphBuffer. GRAPH_FULL is 1 once something did not fit into any buffer, and 2
+# once a sentence took more steps than GRAPH_LIMIT allows.
+GRAPH_NODES, GRAPH_HYPEREDGES, GRAPH_FULL, GRAPH_STEPS, GRAPH_LIMIT = range(5)
+BUFFER_FULL, LIMIT_REACHED = 1, 2
+# Steps that nobody counts.
+NO_LIMIT = 1 << 62
 # The counters of a Workspace.
 CHART_ITEMS, CHART_OPEN, CHART_POINTERS, CHART_STAMP = range(4)
 
@@ -91,16 +95,20 @@ def ints(*shape: int) -> Int32Array:
     return np.empty(shape, dtype=np.int32)
 
 
-def graph_buffer(nodes: int, hyperedges: int, max_arity: int) -> GraphBuffer:
-    used = np.zeros(3, dtype=np.int64)
+def graph_buffer(
+    nodes: int, hyperedges: int, max_arity: int, limit: int = NO_LIMIT
+) -> GraphBuffer:
+    """Room for a graph, for which a kernel may take `limit` steps."""
+    used = np.zeros(5, dtype=np.int64)
+    used[GRAPH_LIMIT] = limit
     children = ints(hyperedges, max_arity)
     return GraphBuffer._make([used, *ints(3, nodes), *ints(2, hyperedges), children])
 
 
 def workspace(
-    longest: int, trie_nodes: int, max_arity: int, capacity: int
+    longest: int, trie_nodes: int, max_arity: int, capacity: int, limit: int = NO_LIMIT
 ) -> Workspace:
-    """Scratch arrays for sentences of at most `longest` tokens.
+    """Scratch arrays for sentences of at most `longest` tokens, each with `limit` steps.
 
     There is room for `capacity` items, as many back-pointers and as many hyperedges. Arrays of one
     length are rows of one block: small charts are many, and their allocations cost more than they.
@@ -113,7 +121,7 @@ def workspace(
         *ints(2, longest + 2),
         ints(longest + 1, longest + 1),
     ]
-    graph = graph_buffer(longest * (longest + 1) // 2, capacity, max_arity)
+    graph = graph_buffer(longest * (longest + 1) // 2, capacity, max_arity, limit)
     return Workspace._make([graph, *arrays])
 
 
@@ -121,6 +129,21 @@ def workspace(
 def clear(values: Int64Array, value: int) -> None:
     for at in range(len(values)):
         values[at] = value
+
+
+@inlined
+def begin_graph(graph: GraphBuffer) -> None:
+    """Empty a buffer for the next sentence, whose steps are counted from 0."""
+    for counter in range(GRAPH_LIMIT):
+        graph.used[counter] = 0
+
+
+@inlined
+def count_steps(steps: int, graph: GraphBuffer) -> None:
+    """Count steps of a kernel, which must stop once they are more than the limit."""
+    graph.used[GRAPH_STEPS] += steps
+    if graph.used[GRAPH_STEPS] > graph.used[GRAPH_LIMIT]:
+        graph.used[GRAPH_FULL] = LIMIT_REACHED
 
 
 @inlined
@@ -147,7 +170,7 @@ def push_item(
     used, capacity = work.used, len(work.trie_nodes)
     # Nothing is raised here: a flag tells the caller to retry with more room.
     if used[CHART_POINTERS] == capacity or used[CHART_ITEMS] == capacity:
-        work.graph.used[GRAPH_FULL] = 1
+        work.graph.used[GRAPH_FULL] = BUFFER_FULL
         return
     # Items are new under a new stamp, so that `seen` need not be cleared each time.
     if work.seen[trie_node] != used[CHART_STAMP]:
@@ -230,7 +253,7 @@ def append_hyperedge(head: int, rule: int, graph: GraphBuffer) -> int:
     """Add `rule` under a node, no children yet; NOTHING where the buffer is full."""
     hyperedge: int = graph.used[GRAPH_HYPEREDGES]
     if hyperedge == len(graph.rules):
-        graph.used[GRAPH_FULL] = 1
+        graph.used[GRAPH_FULL] = BUFFER_FULL
         return NOTHING
     graph.heads[hyperedge], graph.rules[hyperedge] = head, rule
     for at in range(graph.children.shape[1]):
@@ -258,7 +281,7 @@ def _chart(
             values.first_value[sentence],
             values.first_value[sentence + 1],
         )
-    clear(graph.used, 0)
+    begin_graph(graph)
     clear_table(work.cells, count + 1)
     for start in range(count - 1, -1, -1):
         # Item 0 is the root of the trie. It is never open: `push_item` below lets rules begin with
@@ -270,6 +293,9 @@ def _chart(
             used[CHART_STAMP] += 1
             token, node = tokens[end - 1], graph.used[GRAPH_NODES]
             before = graph.used[GRAPH_HYPEREDGES]
+            # A step is an item that may be extended, or a hyperedge.
+            scanned = work.first_item_at[end] - work.first_item_at[end - 1]
+            count_steps(scanned + used[CHART_OPEN], graph)
             # All hyperedges over the span: a leaf, rules, values of slots, free text.
             scan_and_complete(end, token, grammar, work)
             if token <= LEAF and end == start + 1:
@@ -291,6 +317,7 @@ def _chart(
                 ):
                     rule = inlined_free_text_id(values.texts, first + start, size, text)
                     append_hyperedge(node, rule, graph)
+            count_steps(graph.used[GRAPH_HYPEREDGES] - before, graph)
             # A span with hyperedges gets a node, with which rules may begin.
             if graph.used[GRAPH_HYPEREDGES] > before:
                 graph.starts[node], graph.ends[node], work.cells[start, end] = (

@@ -117,6 +117,11 @@ def compile_kernels() -> None:
         _state.is_compiled = find_spec("numba") is not None
 
 
+def are_compiled() -> bool:
+    """Whether kernels run as machine code by now."""
+    return _state.is_compiled
+
+
 @contextmanager
 def kernels_in_one_form(*, compiled: bool) -> Iterator[None]:
     """All kernels compiled, or all plain, for the block: for tests and measurements."""

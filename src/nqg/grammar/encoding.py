@@ -207,6 +207,9 @@ class GrammarArrays(NamedTuple):
 
 
 NO_TYPE = -1
+# Sets of types as masks: a type has a bit, which it may share with others.
+TYPE_BITS = 62
+ANY_TYPE = -1
 
 
 class TypeArrays(NamedTuple):

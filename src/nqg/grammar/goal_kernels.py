@@ -24,12 +24,15 @@ import numpy as np
 
 from nqg.grammar.arrays import Int32Array, Int64Array
 from nqg.grammar.chart_kernels import (
+    BUFFER_FULL,
     GRAPH_FULL,
     GRAPH_NODES,
+    NO_LIMIT,
     NOTHING,
     GraphBuffer,
     append_hyperedge,
-    clear,
+    begin_graph,
+    count_steps,
     emit,
     graph_buffer,
     ints,
@@ -38,6 +41,7 @@ from nqg.grammar.compilation import inlined, unmanaged_kernel
 from nqg.grammar.encoding import (
     LEAF,
     NO_TYPE,
+    TYPE_BITS,
     GrammarArrays,
     TypeArrays,
     slot_rule,
@@ -45,6 +49,10 @@ from nqg.grammar.encoding import (
 )
 from nqg.grammar.hypergraph import Hypergraph
 from nqg.grammar.ragged import Ragged
+
+# A forest with fewer hyperedges is refined by types whatever that takes, so that nothing depends on
+# whether it was reduced before (`nqg.types.legal_forest`).
+LARGE_FOREST = 1 << 12
 
 
 class GoalWorkspace(NamedTuple):
@@ -65,9 +73,13 @@ class GoalWorkspace(NamedTuple):
 
 
 def goal_workspace(
-    most_nodes: int, longest_target: int, max_arity: int, capacity: int
+    most_nodes: int,
+    longest_target: int,
+    max_arity: int,
+    capacity: int,
+    limit: int = NO_LIMIT,
 ) -> GoalWorkspace:
-    """Scratch arrays with a capacity for goals and hyperedges."""
+    """Scratch arrays with a capacity for goals and hyperedges, for `limit` steps a sentence."""
     newest_goal = np.full(longest_target + 1, NOTHING, dtype=np.int32)
     arrays = [
         *ints(3, capacity),
@@ -75,7 +87,8 @@ def goal_workspace(
         ints(most_nodes + 1),
         *ints(2, max_arity),
     ]
-    return GoalWorkspace._make([graph_buffer(capacity, capacity, max_arity), *arrays])
+    graph = graph_buffer(capacity, capacity, max_arity, limit)
+    return GoalWorkspace._make([graph, *arrays])
 
 
 @inlined
@@ -165,7 +178,7 @@ def _record(
         goal = graph.used[GRAPH_NODES]
         # The buffer is full: set the flag, and let the caller retry with more room.
         if goal == len(graph.starts):
-            graph.used[GRAPH_FULL] = 1
+            graph.used[GRAPH_FULL] = BUFFER_FULL
             return
         graph.starts[goal], graph.ends[goal] = charts.starts[node], charts.ends[node]
         work.positions[goal], work.lengths[goal] = position, length
@@ -224,6 +237,7 @@ def _refine(
     arity = grammar.arities[of_slot]
     more = _choose_children(hyperedge, arity, first_node, charts, work)
     while more and not work.graph.used[GRAPH_FULL]:
+        count_steps(1, work.graph)
         length = 0
         for at in range(
             grammar.targets.offsets[of_slot], grammar.targets.offsets[of_slot + 1]
@@ -258,7 +272,7 @@ def find_goals(
     Where the charts are `rooted` (pruned), the last node covers the source, and it must yield the
     whole target.
     """
-    clear(work.graph.used, 0)
+    begin_graph(work.graph)
     first, last = charts.first_node[sentence], charts.first_node[sentence + 1]
     work.first_goal[0] = 0
     # Children have smaller numbers than parents, so their goals are complete by now.
@@ -306,14 +320,18 @@ def _find_types(
     grammar: GrammarArrays,
     types: TypeArrays,
     charts: Hypergraph,
+    wanted: Int64Array,
     work: GoalWorkspace,
 ) -> bool:
     """Fill the graph buffer with the goals of one sentence, which are types; False when it is full.
 
-    Of what covers the whole sentence only what is legal has a goal, all of it the same one.
+    Of what covers the whole sentence only what is legal has a goal, all of it the same one. Types
+    that are not wanted of a node have no goal.
     """
-    clear(work.graph.used, 0)
+    begin_graph(work.graph)
     first, last = charts.first_node[sentence], charts.first_node[sentence + 1]
+    hyperedges = charts.first_hyperedge[last] - charts.first_hyperedge[first]
+    counted = 1 if hyperedges >= LARGE_FOREST else 0
     work.first_goal[0] = 0
     for node in range(first, last):
         is_whole = charts.starts[node] == 0 and charts.ends[node] == length
@@ -325,7 +343,10 @@ def _find_types(
             arity = grammar.arities[of_slot]
             more = _choose_children(hyperedge, arity, first, charts, work)
             while more and not work.graph.used[GRAPH_FULL]:
+                count_steps(counted, work.graph)
                 kind, tried = _type_of(of_slot, arity, types, work)
+                if kind != NO_TYPE and not wanted[node] >> (kind % TYPE_BITS) & 1:
+                    kind = NO_TYPE
                 if kind != NO_TYPE and is_whole:
                     kind = len(types.is_whole) if types.is_whole[kind] else NO_TYPE
                 if kind != NO_TYPE:
@@ -382,12 +403,17 @@ def fill_types(
     grammar: GrammarArrays,
     types: TypeArrays,
     charts: Hypergraph,
+    wanted: Int64Array,
     work: GoalWorkspace,
     out: Hypergraph,
 ) -> int:
-    """Typed charts of sentences of these lengths, as `fill_charts` writes charts."""
+    """Typed charts of sentences of these lengths, as `fill_charts` writes charts.
+
+    `wanted` has a mask of types for every node of the charts.
+    """
     for sentence in range(begin, len(lengths)):
-        if not _find_types(sentence, lengths[sentence], grammar, types, charts, work):
+        length = lengths[sentence]
+        if not _find_types(sentence, length, grammar, types, charts, wanted, work):
             return sentence
         root = _root(
             charts.first_node[sentence + 1] - charts.first_node[sentence], work

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, NewType
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nqg.grammar.arrays import Int32Array, Int64Array
 from nqg.grammar.ragged import gather_ranges, offsets_from_lengths
@@ -168,4 +169,26 @@ def concatenate(graphs: Iterable[Hypergraph]) -> Hypergraph:
         offsets_from_lengths(np.concatenate(list(map(np.diff, first_hyperedges)))),
         np.concatenate(rules),
         np.concatenate(children),
+    )
+
+
+def subgraph(graph: Hypergraph, is_kept: NDArray[np.bool_]) -> Hypergraph:
+    """A graph without some hyperedges, and without the nodes that then have none.
+
+    The children of a hyperedge that is kept must have hyperedges that are kept.
+    """
+    kept = offsets_from_lengths(is_kept)[graph.first_hyperedge]
+    sizes = np.diff(kept)
+    is_used = sizes > 0
+    # The nodes that are left get new numbers.
+    numbers = offsets_from_lengths(is_used)
+    children = graph.children[is_kept]
+    renumbered = np.where(children == NO_CHILD, NO_CHILD, numbers[children])
+    return Hypergraph(
+        first_node=numbers[graph.first_node],
+        starts=graph.starts[is_used],
+        ends=graph.ends[is_used],
+        first_hyperedge=offsets_from_lengths(sizes[is_used]),
+        rules=graph.rules[is_kept],
+        children=renumbered.astype(np.int32),
     )

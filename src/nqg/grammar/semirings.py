@@ -4,15 +4,15 @@ The inside value of a hyperedge is the product of its own weight and its childre
 a node the sum of its hyperedges' values. A sum also tells each hyperedge its *local marginal*, the
 share of the sum that is its own (the gradient; a one for the best and zeros for the others under
 max). Handing these down from the root, the outside pass, gives marginals. Both passes are compiled.
-Values that are not numbers (lists of the k best, integers of any size) take the inside pass in
-Python.
+Integers of any size take the inside pass in Python; the k best derivations are found one by one,
+from the root down.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator
-from itertools import islice, repeat
+from collections.abc import Callable, Iterable
+from itertools import repeat
 from math import exp, log, prod
 from typing import NamedTuple, TypeVar
 
@@ -322,48 +322,113 @@ class Ranked(NamedTuple):
     ranks: tuple[int, ...]
 
 
+class RankedNode:
+    """The derivations of a node that were asked for so far, best first, and what may come next."""
+
+    def __init__(self, candidates: list[Ranked]) -> None:
+        heapq.heapify(candidates)
+        self.ranked: list[Ranked] = []
+        self.candidates = candidates
+        self.queued = {(each.hyperedge, each.ranks) for each in candidates}
+        # Hyperedges with ranks whose cost is not known yet.
+        self.successors: list[tuple[int, tuple[int, ...]]] = []
+
+    @property
+    def is_exhausted(self) -> bool:
+        return not self.candidates and not self.successors
+
+    def rank_next(self) -> None:
+        """Rank the best candidate, whose successors differ from it in the rank of one child."""
+        best = heapq.heappop(self.candidates)
+        self.ranked.append(best)
+        for at, rank in enumerate(best.ranks):
+            ranks = (*best.ranks[:at], rank + 1, *best.ranks[at + 1 :])
+            if (best.hyperedge, ranks) not in self.queued:
+                self.queued.add((best.hyperedge, ranks))
+                self.successors.append((best.hyperedge, ranks))
+
+
+class LazyRanking:
+    """The derivations of nodes by rank, found when they are asked for (Huang and Chiang, 2005,
+    algorithm 3): but for the scores of the best, only nodes of the derivations wanted are visited.
+    """
+
+    def __init__(self, graph: Hypergraph, scores: FloatArray) -> None:
+        self._graph, self._scores = graph, scores
+        self._best, _ = max_inside(graph, scores)
+        self._nodes: dict[int, RankedNode] = {}
+
+    def find(self, node: NodeId, rank: int) -> Ranked | None:
+        """The derivation of that rank, or None if the node has fewer."""
+        # A stack instead of a recursion: a derivation may be deeper than Python allows.
+        wanted = [(int(node), rank)]
+        while wanted:
+            of_node, wanted_rank = wanted[-1]
+            ranking = self._ranking(of_node)
+            if len(ranking.ranked) > wanted_rank or ranking.is_exhausted:
+                wanted.pop()
+            elif ranking.successors:
+                missing = self._price_successors(ranking)
+                if missing is not None:
+                    wanted.append(missing)
+            else:
+                ranking.rank_next()
+        ranked = self._nodes[int(node)].ranked
+        return ranked[rank] if rank < len(ranked) else None
+
+    def _ranking(self, node: int) -> RankedNode:
+        if node not in self._nodes:
+            candidates = []
+            for hyperedge in self._graph.hyperedges_of(NodeId(node)):
+                cost = -float(self._scores[hyperedge])
+                children = self._graph.children_of(hyperedge)
+                for child in children:
+                    cost -= float(self._best[child])
+                candidates.append(Ranked(cost, hyperedge, (0,) * len(children)))
+            self._nodes[node] = RankedNode(candidates)
+        return self._nodes[node]
+
+    def _price_successors(self, ranking: RankedNode) -> tuple[int, int] | None:
+        """Make successors candidates; stops at a child's derivation that has to be found first."""
+        while ranking.successors:
+            hyperedge, ranks = ranking.successors[-1]
+            cost = -float(self._scores[hyperedge])
+            is_possible = True
+            for child, rank in zip(self._graph.children_of(hyperedge), ranks):
+                below = self._ranking(child)
+                if rank < len(below.ranked):
+                    cost += below.ranked[rank].cost
+                elif rank == 0:
+                    cost -= float(self._best[child])
+                elif below.is_exhausted:
+                    is_possible = False
+                else:
+                    return child, rank
+            ranking.successors.pop()
+            if is_possible:
+                heapq.heappush(ranking.candidates, Ranked(cost, hyperedge, ranks))
+        return None
+
+
 def k_best_derivations(
     grammar: ChartGrammar, graph: Hypergraph, scores: FloatArray, k: int
 ) -> list[list[ScoredDerivation]]:
-    """The k best derivations of each sentence of a pruned graph, best first, or all.
-
-    Hyperedges list theirs lazily (Huang and Chiang, 2005).
-    """
-
-    def product(hyperedge: int, children: list[list[Ranked]]) -> Iterator[Ranked]:
-        """The derivations that begin with a hyperedge, best first."""
-
-        def ranked(ranks: tuple[int, ...]) -> Ranked:
-            cost = -float(scores[hyperedge])
-            for below, rank in zip(children, ranks):
-                cost += below[rank].cost
-            return Ranked(cost, hyperedge, ranks)
-
-        # The best derivation has the best of every child; the next ones differ in one rank.
-        heap = [ranked((0,) * len(children))]
-        queued = {heap[0].ranks}
-        while heap:
-            best_left = heapq.heappop(heap)
-            yield best_left
-            for at, rank in enumerate(best_left.ranks):
-                worse = (*best_left.ranks[:at], rank + 1, *best_left.ranks[at + 1 :])
-                if rank + 1 < len(children[at]) and worse not in queued:
-                    queued.add(worse)
-                    heapq.heappush(heap, ranked(worse))
-
-    best = inside_values(
-        graph, product, lambda streams: list(islice(heapq.merge(*streams), k))
-    )
+    """The k best derivations of each sentence of a pruned graph, best first, or all."""
+    ranking = LazyRanking(graph, scores)
 
     def choose(node: NodeId, rank: int) -> tuple[int, Iterable[int]]:
-        return best[node][rank].hyperedge, best[node][rank].ranks
+        ranked = ranking.find(node, rank)
+        assert ranked is not None, "a derivation that was ranked has children"
+        return ranked.hyperedge, ranked.ranks
 
     lists: list[list[ScoredDerivation]] = []
     for root in graph.roots().tolist():
-        derivations = []
-        if root != NO_ROOT:
-            for rank, ranked in enumerate(best[root]):
-                derivation = _derivation(grammar, graph, root, rank, choose)
-                derivations.append(ScoredDerivation(derivation, -ranked.cost))
+        derivations: list[ScoredDerivation] = []
+        while root != NO_ROOT and len(derivations) < k:
+            ranked = ranking.find(root, len(derivations))
+            if ranked is None:
+                break
+            derivation = _derivation(grammar, graph, root, len(derivations), choose)
+            derivations.append(ScoredDerivation(derivation, -ranked.cost))
         lists.append(derivations)
     return lists

@@ -10,11 +10,11 @@ from functools import cached_property
 
 import numpy as np
 
-from nqg.grammar.chart import typed_charts, untyped_charts
+from nqg.errors import LimitExceeded
+from nqg.grammar.chart import Budget, typed_charts, untyped_charts
 from nqg.grammar.derivation import Tokens
 from nqg.grammar.grammar import Grammar
-from nqg.grammar.hypergraph import NO_CHILD, Hypergraph
-from nqg.grammar.ragged import offsets_from_lengths
+from nqg.grammar.hypergraph import NO_CHILD, Hypergraph, NodeId, Span, subgraph
 from nqg.slots.instantiate import SlotInstances, instantiate_slots
 from nqg.slots.matcher import Mention, Sentence, words_of
 
@@ -23,13 +23,15 @@ from nqg.slots.matcher import Mention, Sentence, words_of
 class BatchCharts:
     """Every derivable span of some sentences or, if pruned, only those that whole
     derivations use.
+
+    With a `Budget`, sentences that need more steps have no derivable span, and are noted there.
     """
 
     grammar: SlotInstances  # with the values in the sentences
     sources: Sequence[Tokens]
     untyped: Hypergraph  # whatever the types
     is_pruned: bool
-    limit: int | None = None  # of the entries of a sentence's chart
+    limit: int | Budget | None = None  # of the steps of a sentence's chart
 
     @classmethod
     def of(
@@ -39,7 +41,7 @@ class BatchCharts:
         mentions: Sequence[Sequence[Mention]] | None = None,
         *,
         prune: bool = False,
-        limit: int | None = None,
+        limit: int | Budget | None = None,
     ) -> BatchCharts:
         """Chart sentences; `mentions` are those of the grammar's slots, where they are known."""
         instances = instantiate_slots(grammar, sentences, mentions)
@@ -48,9 +50,11 @@ class BatchCharts:
         return cls(instances, sources, untyped, prune, limit)
 
     def select(self, sentence: int) -> BatchCharts:
-        """The chart of one sentence."""
+        """The chart of one sentence; what exceeds the limit is an error from now on."""
         untyped = self.untyped.select([sentence])
-        return replace(self, sources=[self.sources[sentence]], untyped=untyped)
+        return replace(
+            self, sources=[self.sources[sentence]], untyped=untyped, limit=self._steps
+        )
 
     @cached_property
     def forests(self) -> Hypergraph:
@@ -62,19 +66,48 @@ class BatchCharts:
     @cached_property
     def typed_forests(self) -> Hypergraph:
         """The derivations of whole sentences that are well-typed, if the grammar has types."""
-        return self._typed(self.forests, prune=True)
+        typing = self.grammar.typing
+        if typing is None:
+            return self.forests
+        rules = self.grammar.model_rule_ids(self.forests.rules)
+        limit = self.limit
+        legal = typing.reducer.reduce(self.forests, rules, self._steps)
+        if isinstance(limit, Budget):
+            limit.exceeded |= legal.exceeded
+        return typed_charts(
+            self.grammar, typing, self.sources, legal.forest, True, limit, legal.wanted
+        )
+
+    @cached_property
+    def typed_spans(self) -> list[Span]:
+        """The spans of the chart of one sentence that have a well-typed derivation.
+
+        Unlike `typed`, they take no combinations of types: see `nqg.types.legal_forest`.
+        """
+        untyped, typing = self.untyped, self.grammar.typing
+        (source,) = self.sources
+        nodes = list(untyped.node_ids())
+        if typing is not None:
+            rules = self.grammar.model_rule_ids(untyped.rules)
+            limit = self._steps
+            is_typed = typing.reducer.typed_nodes(untyped, rules, len(source), limit)
+            if is_typed is None:
+                raise LimitExceeded(f"{' '.join(source)[:80]}: too many types of spans")
+            nodes = [NodeId(node) for node in np.flatnonzero(is_typed).tolist()]
+        return list(map(untyped.span, nodes))
+
+    @property
+    def _steps(self) -> int | None:
+        return self.limit.steps if isinstance(self.limit, Budget) else self.limit
 
     @cached_property
     def typed(self) -> Hypergraph:
         """All derivable spans, as far as they are well-typed."""
-        return self._typed(self.untyped, prune=False)
-
-    def _typed(self, full: Hypergraph, *, prune: bool) -> Hypergraph:
-        grammar = self.grammar
-        if grammar.typing is None:
-            return full
+        typing = self.grammar.typing
+        if typing is None:
+            return self.untyped
         return typed_charts(
-            grammar, grammar.typing, self.sources, full, prune, self.limit
+            self.grammar, typing, self.sources, self.untyped, False, self.limit
         )
 
     def derivable(self, full: Hypergraph) -> set[int]:
@@ -88,7 +121,7 @@ class BatchCharts:
 
 def pruned(full: Hypergraph, sentences: Sequence[int]) -> Hypergraph:
     """The charts of some sentences, reduced to what their roots lead to; the others are empty."""
-    # 1. Level by level, mark what the roots lead to.
+    # Level by level, mark what the roots lead to.
     owners = full.owners()
     is_used = np.zeros(full.nodes, dtype=bool)
     is_new = np.zeros(full.nodes, dtype=bool)
@@ -99,16 +132,4 @@ def pruned(full: Hypergraph, sentences: Sequence[int]) -> Hypergraph:
         is_new[:] = False
         is_new[children[children != NO_CHILD]] = True
         is_new &= ~is_used
-    # 2. The nodes that are left get new numbers.
-    numbers = offsets_from_lengths(is_used)
-    hyperedges = np.diff(full.first_hyperedge)[is_used]
-    children = full.children[is_used[owners]]
-    renumbered = np.where(children == NO_CHILD, NO_CHILD, numbers[children])
-    return Hypergraph(
-        first_node=numbers[full.first_node],
-        starts=full.starts[is_used],
-        ends=full.ends[is_used],
-        first_hyperedge=offsets_from_lengths(hyperedges),
-        rules=full.rules[is_used[owners]],
-        children=renumbered.astype(np.int32),
-    )
+    return subgraph(full, is_used[owners])

@@ -4,6 +4,7 @@ probabilities and figures.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -12,9 +13,16 @@ from itertools import groupby, islice, pairwise
 
 import numpy as np
 
-from nqg.answers import ILLEGAL, LONG_TARGET, Answer, ChartSpan, Reading
+from nqg.answers import (
+    ILLEGAL,
+    LONG_TARGET,
+    TOO_AMBIGUOUS,
+    Answer,
+    ChartSpan,
+    Reading,
+)
 from nqg.grammar.arrays import FloatArray, Int64Array
-from nqg.grammar.chart import goal_charts
+from nqg.grammar.chart import Budget, goal_charts
 from nqg.grammar.derivation import MAX_TARGET_TOKENS, Derivation, Tokens
 from nqg.grammar.grammar import SLOT, SlotInstance, Symbol, Symbols
 from nqg.grammar.hypergraph import Hypergraph, NodeId
@@ -39,6 +47,11 @@ N_BEST = 40
 DERIVATIONS_PER_READING = (
     4  # best derivations for every reading that is wanted; not measured
 )
+# Steps that the chart of a sentence may take, and as many again for its types and for its programs.
+# The most that a test sentence of the examples takes is 7,100 (examples/home_assistant/de).
+MAX_STEPS = 1 << 16
+# Hyperedges of all copies of a forest that the readings of one sentence are compared in.
+MAX_COMPARED_COPIES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +63,9 @@ class DecodeOptions:
     of rules that training never had. A `typed` parser has only legal derivations; the paper's,
     which is not, abstains if its best target is illegal. Without a choice the parser does as it was
     trained. `marginals` asks for those of every hyperedge, `chart` for every derivable span, `gaps`
-    for what the grammar lacks where a sentence has no derivation. `limit` bounds the entries of any
-    one sentence's chart; a target of more than `most_tokens` is not written down, and the parser
+    for what the grammar lacks where a sentence has no derivation. `limit` bounds the steps that the
+    chart of any one sentence takes: where it needs more, the sentence is too ambiguous, and the
+    parser abstains; None is no bound. A target of more than `most_tokens` is not written down, and the parser
     abstains. An `exact` parser does not correct typos. One with confidence abstains below
     `least_confidence`; without a choice that is the threshold that training has chosen. What is
     said relative to `today` is, without a choice, so on the day of parsing.
@@ -62,7 +76,7 @@ class DecodeOptions:
     marginals: bool = False
     chart: bool = False
     gaps: bool = False
-    limit: int | None = None
+    limit: int | None = MAX_STEPS
     most_tokens: int = MAX_TARGET_TOKENS
     exact: bool = False
     least_confidence: float | None = None
@@ -141,6 +155,9 @@ class ScoredCharts:
             if number not in first_readings:
                 yield replace(answer, reason=LONG_TARGET)
                 continue
+            if math.isnan(first_readings[number].probability):
+                yield replace(answer, reason=TOO_AMBIGUOUS)
+                continue
             best = self.rerank(number, first_readings[number], options)
             if best.is_legal:
                 yield replace(
@@ -215,6 +232,8 @@ class ScoredCharts:
         Targets that are too long are left out; derivations with fewer unseen pairs come first.
         """
         charts = self.select([sentence])
+        # Every target is looked for in a copy of the forest.
+        count = min(count, max(1, MAX_COMPARED_COPIES // charts.full.hyperedges))
         (ranked,) = k_best_derivations(self.grammar, charts.full, charts.scores, count)
         best: dict[Tokens, Derivation] = {}
         # The sort is stable: among equally known derivations the best score comes
@@ -241,7 +260,9 @@ class ScoredCharts:
             )
 
         charts = self.select([sentence] * len(derivations))
-        return sorted(charts.readings(derivations, options), key=rank)
+        readings = charts.readings(derivations, options)
+        comparable = [each for each in readings if not math.isnan(each.probability)]
+        return sorted(comparable, key=rank)
 
     def readings(
         self, derivations: Sequence[Derivation], options: DecodeOptions
@@ -249,7 +270,7 @@ class ScoredCharts:
         """The readings that derivations, one of each sentence, are."""
         targets = [derivation.target for derivation in derivations]
         # The probability of a target counts all derivations that yield it.
-        probabilities = self.probabilities(targets).tolist()
+        probabilities = self.probabilities(targets, options.limit).tolist()
         scores = self.hyperedge_scores(derivations)
         chances: list[tuple[float, ...]] = [()] * len(derivations)
         if options.marginals:
@@ -290,18 +311,24 @@ class ScoredCharts:
         reason = self.model.problem(program)
         return reason and f"{ILLEGAL}: {reason}"
 
-    def probabilities(self, targets: Sequence[Tokens]) -> FloatArray:
-        """The probability of a target of each sentence, all derivations that yield it together:
-        (B,).
+    def probabilities(
+        self, targets: Sequence[Tokens], limit: int | None = None
+    ) -> FloatArray:
+        """The probability of a target of each sentence, all derivations that yield it together; not
+        a number where it takes more than `limit` steps to find these: (B,).
         """
-        goal = goal_charts(self.grammar, self.full, targets)
+        budget = None if limit is None else Budget(limit)
+        goal = goal_charts(self.grammar, self.full, targets, budget)
         goal_scores = self._pair_scores[
             np.searchsorted(self._pairs[0], self._pair_keys(goal))
         ]
         log_full = log_inside(self.full, self.scores)[self.full.roots()]
         log_goal = np.append(log_inside(goal, goal_scores), -np.inf)[goal.roots()]
         # Rounding may lead past 1.
-        return np.minimum(np.exp(log_goal - log_full), 1.0)
+        probabilities = np.minimum(np.exp(log_goal - log_full), 1.0)
+        if budget:
+            probabilities[sorted(budget.exceeded)] = np.nan
+        return probabilities
 
     @cached_property
     def _table(self) -> SpanTable:

@@ -175,11 +175,14 @@ def gaps(grammar: Grammar, source: Sequence[str], limit: int | None = None) -> G
 def gaps_in(charts: BatchCharts) -> Gaps:
     """What the grammar knows of the one sentence of a chart that is not pruned."""
     (source,) = charts.sources
-    spans = map(charts.typed.span, charts.typed.node_ids())
+    islands = fewest_islands(charts.typed_spans, len(source))
     unknown = unknown_places(charts.grammar.grammar, source)
-    return Gaps(
-        source, fewest_islands(spans, len(source)), tuple(unknown), misfits(charts)
-    )
+    return Gaps(source, islands, tuple(unknown), misfits(charts))
+
+
+def words_lacking(grammar: Grammar, source: Sequence[str]) -> Gaps:
+    """What a grammar lacks for a sentence that is too costly to chart: its unknown words."""
+    return Gaps(tuple(source), (), tuple(unknown_places(grammar, tuple(source))))
 
 
 def explained(answer: Answer) -> Answer:
@@ -232,7 +235,8 @@ def misfits(charts: BatchCharts) -> tuple[Misfit, ...]:
     'jazz' is not a <time>
     """
     grammar, typing = charts.grammar, charts.grammar.typing
-    if typing is None or charts.derivable(charts.typed):
+    (source,) = charts.sources
+    if typing is None or Span(0, len(source)) in charts.typed_spans:
         return ()
     # Without scores all derivations are equal: these are just some of them.
     forest = charts.forests

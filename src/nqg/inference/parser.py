@@ -11,8 +11,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import cached_property
-from itertools import chain, islice
+from functools import cached_property, partial
+from itertools import chain, compress, islice
+from operator import not_
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,7 @@ from nqg.answers import (
     KINDS,
     NO_DERIVATION,
     REFUSED,
+    TOO_AMBIGUOUS,
     TOO_LONG,
     UNSURE,
     Answer,
@@ -32,6 +34,7 @@ from nqg.answers import (
 )
 from nqg.errors import DamagedModel, LimitExceeded
 from nqg.grammar.arrays import FloatArray
+from nqg.grammar.chart import Budget
 from nqg.grammar.derivation import Tokens
 from nqg.grammar.grammar import Grammar, Rule
 from nqg.grammar.hypergraph import Hypergraph
@@ -61,13 +64,15 @@ from nqg.types.target_grammar import TargetGrammar
 # None of these sizes was measured.
 WINDOW = 1024  # sentences that are read before the first one is answered, to be sorted by length
 ENCODER_BATCH = 256  # sentences that are encoded together
+# Cubes of their lengths, summed: 256 sentences of 25 tokens, or four of 100.
+MAX_BATCH_CUBES = 1 << 22
 # Scores of spans and rules that are computed together: large grammars must not fill memory.
 MAX_SCORE_TABLE = 1 << 25
-# Hyperedges of a chart from which reasons for an abstention are derived: more take too long.
-MAX_EXPLAINED = 1 << 20
-# Hyperedges of derivations that are compared, one by one, for what does not fit: so many of
-# examples/home_assistant take 0.3 s.
-MAX_COMPARED = 1 << 15
+# A possible command of more words is long, and has a share of the steps of its sentence.
+LONG_COMMAND = 24
+LONG_COMMAND_SHARE = 4
+# A chart that is shown has all types of all spans, and may take so many times the steps.
+CHART_STEPS = 4
 KNOWN_OUT_OF_SCOPE = f"{REFUSED}: training has the sentence without a program"
 # Abstentions to which the nearest training sentence says something.
 TEACHABLE = (KINDS[NO_DERIVATION], KINDS[ILLEGAL], KINDS[UNSURE])
@@ -81,6 +86,28 @@ def windows(sentences: Iterable[str]) -> Iterator[list[str]]:
     while window:
         yield window
         window = list(islice(stream, WINDOW))
+
+
+def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """The numbers of sentences that are answered together, short sentences first.
+
+    A chart has up to the cube of the length of its sentence in hyperedges, so that the longer
+    sentences are, the fewer of them share a batch.
+
+    >>> list(batches([200, 3, 150, 4]))
+    [[1, 3, 2], [0]]
+    """
+    batch: list[int] = []
+    size = 0
+    for number in sorted(range(len(lengths)), key=lambda number: lengths[number]):
+        cube = lengths[number] ** 3
+        if batch and (len(batch) == ENCODER_BATCH or size + cube > MAX_BATCH_CUBES):
+            yield batch
+            batch, size = [], 0
+        batch.append(number)
+        size += cube
+    if batch:
+        yield batch
 
 
 def with_threshold(answer: Answer, least_confidence: float) -> Answer:
@@ -246,7 +273,32 @@ class Parser:
     def _answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
         form = self.model.text.sequence
         for window in windows(sentences):
-            yield from sequence_answers(self.single_answers, window, form)
+            answer_all = partial(self._texts, sentences=len(window))
+            yield from sequence_answers(answer_all, window, form)
+
+    def _texts(self, texts: Sequence[str], sentences: int) -> list[Answer]:
+        """The answers to some sentences, and to the texts in them that may be commands.
+
+        A sentence has many such texts. Long ones have a smaller share of its steps.
+        """
+        is_long = [False] * len(texts)
+        for number in range(sentences, len(texts)):
+            is_long[number] = len(self._words_of(texts[number])) > LONG_COMMAND
+        short = self.single_answers(compress(texts, map(not_, is_long)))
+        if not any(is_long):
+            return list(short)
+        long = self._with_share(LONG_COMMAND_SHARE).single_answers(
+            compress(texts, is_long)
+        )
+        return [next(long if flag else short) for flag in is_long]
+
+    def _with_share(self, parts: int) -> Parser:
+        """The parser for what shares the steps of a sentence with others."""
+        if self.options.limit is None:
+            return self
+        return self.with_options(
+            replace(self.options, limit=self.options.limit // parts)
+        )
 
     def single_answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
         """The answers to sentences that are each read as one command."""
@@ -292,24 +344,42 @@ class Parser:
             words.update(sentence.words)
         if words <= self.model.grammar.words:
             return {}
-        from nqg.inference.corrections import (
-            corrected_answers,
-        )  # which most sentences do not need
+        # Most sentences do not need them.
+        from nqg.inference.corrections import MAX_CORRECTIONS, corrected_answers
 
-        return corrected_answers(self, sentences)
+        return corrected_answers(self._with_share(MAX_CORRECTIONS), sentences)
+
+    @property
+    def _budget(self) -> Budget | None:
+        """The steps of a sentence's chart."""
+        limit = self.options.limit
+        if limit is None:
+            return None
+        return Budget(limit * CHART_STEPS if self.options.chart else limit)
 
     def tokenized_answers(self, sentences: Sequence[TokenizedSentence]) -> list[Answer]:
         """The answers to sentences just as they are tokenized."""
         return [item.answer for item in self._parsed(sentences)]
 
     def _parsed(self, sentences: Sequence[TokenizedSentence]) -> list[ParseItem]:
-        """Sentences with their answers; those of similar length are encoded together."""
-        order = sorted(
-            range(len(sentences)), key=lambda number: len(sentences[number].tokens)
-        )
+        """Sentences with their answers; those of similar length are encoded together.
+
+        If the chart that is wanted of a sentence takes too many steps, it has no chart.
+        """
+        items = self._encoded_together(sentences)
+        if self.options.chart:
+            unshown = [item for item in items if item.answer.reason == TOO_AMBIGUOUS]
+            plain = self.with_options(replace(self.options, chart=False))
+            again = plain._encoded_together([item.sentence for item in unshown])
+            for item, other in zip(unshown, again):
+                items[items.index(item)] = other
+        return items
+
+    def _encoded_together(
+        self, sentences: Sequence[TokenizedSentence]
+    ) -> list[ParseItem]:
         items: dict[int, ParseItem] = {}
-        for start in range(0, len(order), ENCODER_BATCH):
-            batch = order[start : start + ENCODER_BATCH]
+        for batch in batches([len(sentence.tokens) for sentence in sentences]):
             items.update(
                 zip(batch, self._batch([sentences[number] for number in batch]))
             )
@@ -336,12 +406,9 @@ class Parser:
         mentions = mentions_of(self.grammar, short, options.today or date.today())
         # Charts and explanations of gaps show spans outside of whole derivations, too.
         needs_all_spans = options.chart or options.gaps
+        budget, prune = self._budget, not needs_all_spans
         charts = BatchCharts.of(
-            self.grammar,
-            short,
-            mentions,
-            prune=not needs_all_spans,
-            limit=options.limit,
+            self.grammar, short, mentions, prune=prune, limit=budget
         )
         derivable = charts.derivable(self._decoded_charts(charts))
         # The untyped charts tell a missing rule from derivations that are not legal.
@@ -357,6 +424,8 @@ class Parser:
             )
             if len(sentence.tokens) > longest:
                 item.abstain(TOO_LONG)
+            elif budget and number in budget.exceeded:
+                item.abstain(TOO_AMBIGUOUS)
             elif number not in untyped:
                 item.abstain(NO_DERIVATION)
             elif number not in derivable:
@@ -494,14 +563,10 @@ class Parser:
     def _with_gaps(self, item: ParseItem) -> Answer:
         """The answer or, if that is wanted, an abstention with what the grammar lacks."""
         if self.options.gaps and item.fails and not item.has_derivation:
-            charts = item.charts.select(item.number)
             # An abstention without an explanation is better than none.
             with suppress(LimitExceeded):
-                if (
-                    charts.untyped.hyperedges <= MAX_EXPLAINED
-                    and charts.forests.hyperedges <= MAX_COMPARED
-                ):
-                    return replace(item.answer, gaps=gaps_in(charts))
+                charts = item.charts.select(item.number)
+                return replace(item.answer, gaps=gaps_in(charts))
         return item.answer
 
     def with_nearest(self, answer: Answer) -> Answer:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache, partial
+from functools import cache, cached_property, lru_cache, partial
 from itertools import chain, count, product
 from operator import or_
 from typing import NamedTuple
@@ -22,6 +22,7 @@ import numpy as np
 
 from nqg.grammar.encoding import NO_TYPE, TypeArrays
 from nqg.grammar.grammar import NonTerminal, Rule, Symbol, Symbols, argument_indices
+from nqg.types.legal_forest import ForestReducer
 from nqg.types.target_grammar import (
     Category,
     Production,
@@ -391,6 +392,11 @@ class Typing:
     signatures: tuple[tuple[Signature, ...], ...]
     types: tuple[frozenset[Fragment], ...]
     arrays: TypeArrays
+
+    @cached_property
+    def reducer(self) -> ForestReducer:
+        """What reduces untyped forests to what legal derivations can use."""
+        return ForestReducer(self.arrays)
 
     def type_of(self, rule: int, children: Sequence[int]) -> int:
         """The type of a rule over children of these types, or NO_TYPE."""

@@ -7,6 +7,7 @@ that is left to a proxy in front.
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
@@ -146,7 +147,8 @@ async def parse(request: ParseRequest, service: Served) -> ParseResponse:
     "/api/batch", summary="The programs of many sentences", response_model=BatchResponse
 )
 async def batch(request: BatchRequest, service: Served) -> Response:
-    lines = request.lines(service.limits)
+    # In a thread, because thousands of sentences take a while to be counted.
+    lines = await asyncio.to_thread(request.lines, service.limits)
     parts = service.answers([line.sentence for line in lines])
     # What is refused is refused before the answer begins.
     first = await anext(parts, None)
@@ -304,7 +306,7 @@ def server_config(
         server_header=False,
         proxy_headers=False,
         timeout_keep_alive=int(limits.client_timeout),
-        timeout_graceful_shutdown=int(limits.answer_timeout),
+        timeout_graceful_shutdown=limits.stop_timeout,
         timeout_worker_healthcheck=LOADING_TIMEOUT,
         h11_max_incomplete_event_size=limits.head_bytes,
         backlog=BACKLOG,

@@ -19,6 +19,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nqg.errors import NqgError, SettingsError
+from nqg.inference.decoding import MAX_STEPS
 from nqg.text.sentences import SentenceTokenizer
 
 COOKIE = "nqg_session"
@@ -46,6 +47,15 @@ SECURITY_HEADERS = {
 TOKENIZER = SentenceTokenizer(punctuation="keep")
 
 
+def token_count(sentence: str) -> int:
+    """How many tokens a sentence has.
+
+    >>> token_count("a,b, c")
+    5
+    """
+    return len(TOKENIZER.tokenize(sentence))
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Everything that a request can ask for is bounded by one of these."""
@@ -53,8 +63,9 @@ class Limits:
     # Bytes of a request's line and headers, and of its body.
     head_bytes: int = 16_384
     body_bytes: int = 1_000_000
-    # Tokens of a sentence.
+    # Tokens of a sentence, as the model counts them, and its characters.
     tokens: int = 100
+    characters: int = 10_000
     # Tokens of a program; rules that copy a part could write gigabytes.
     target_tokens: int = 10_000
     # Sentences of a batch request, and tokens of all its programs.
@@ -66,22 +77,32 @@ class Limits:
     rules: int = 100
     # The last sentences of the log, among which those to annotate are looked for.
     reviewed: int = 1_000
-    # Entries of the chart of a sentence that is explained.
-    chart_entries: int = 1 << 20
-    # Sentences that are parsed at once.
+    # Steps that the chart of a sentence may take.
+    chart_steps: int = MAX_STEPS
+    # Sentences that are parsed at once, and their tokens: between such parts the server can stop.
     batch_size: int = 64
+    parsed_tokens: int = 640
     # Sentences that wait for their turn; further ones are refused.
     queue_size: int = 512
     # Requests that are answered at a time.
     requests: int = 1_000
     # Seconds until an answer has to be there.
     answer_timeout: float = 30.0
+    # Seconds in which a server that is to stop still answers requests.
+    stop_timeout: int = 3
     # Seconds for a body to arrive, for a client to take its answer, or to ask again.
     client_timeout: float = 10.0
 
     def check_length(self, sentence: str, place: str = "") -> None:
         """Refuse a sentence with too many words, marks or characters of scripts without spaces."""
-        size = len(TOKENIZER.tokenize(sentence))
+        # Tokens are counted only where that is quick.
+        if len(sentence) > self.characters:
+            raise HTTPError(
+                422,
+                f"{place}the sentence has {len(sentence):,} characters; "
+                f"at most {self.characters:,} are read",
+            )
+        size = token_count(sentence)
         if size > self.tokens:
             raise HTTPError(
                 422,

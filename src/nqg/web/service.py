@@ -18,7 +18,12 @@ from fastapi import Depends, Request
 from nqg.answers import Answer
 from nqg.data.example import Example
 from nqg.errors import DamagedModel, NqgError
-from nqg.evaluation.active_learning import Suggestion, add_example, suggested
+from nqg.evaluation.active_learning import (
+    Suggestion,
+    add_example,
+    chosen_suggestions,
+    logged_sentences,
+)
 from nqg.grammar.grammar import SEPARATOR, Grammar, Rule
 from nqg.inference.decoding import DecodeOptions
 from nqg.inference.gaps import Gaps, explained
@@ -28,12 +33,14 @@ from nqg.model.checkpoint import spread
 from nqg.sql.database import Database
 from nqg.sql.execution import executed
 from nqg.web.messages import RuleFound, RulesResponse
-from nqg.web.middleware import Busy, HTTPError, Limits
+from nqg.web.middleware import Busy, HTTPError, Limits, token_count
 from nqg.web.render import rule_picture
 
 BATCH_DELAY = 0.002  # seconds that a lone sentence waits for others
 EXAMPLES_A_RULE = 3
 SUGGESTIONS = 6
+# Sentences of a log that are answered before others get their turn.
+FEW_SENTENCES = 8
 LONG_BATCH = "the programs of the batch have too many tokens"
 
 RuleOrder = Literal["grammar", "uses"]
@@ -45,7 +52,8 @@ Work = TypeVar("Work")
 class Batcher(Generic[Query, Result]):
     """Collects questions and has them answered in batches, in a thread of its own.
 
-    A question that finds `queue_size` others waiting is refused with `Busy`. While a batch is being
+    A question that finds `queue_size` others waiting is refused with `Busy`. A batch has at most
+    `batch_size` questions, and, unless it is of one question, at most `most_weight` in all. While a batch is being
     worked on the next one gathers, so under load batches grow by themselves and `BATCH_DELAY`
     hardly matters.
     """
@@ -56,8 +64,11 @@ class Batcher(Generic[Query, Result]):
         *,
         batch_size: int = 64,
         queue_size: int = 512,
+        weight: Callable[[Query], int] = lambda question: 1,
+        most_weight: int | None = None,
     ) -> None:
         self._answer, self._batch_size = answer, batch_size
+        self._weight, self._most_weight = weight, most_weight or batch_size
         self._queue: asyncio.Queue[tuple[Query, asyncio.Future[Result]]] = (
             asyncio.Queue(queue_size)
         )
@@ -66,6 +77,7 @@ class Batcher(Generic[Query, Result]):
             max_workers=1, thread_name_prefix="nqg-parser"
         )
         self._worker: asyncio.Task[None] | None = None
+        self._left_over: tuple[Query, asyncio.Future[Result]] | None = None
         # What `trouble` looks at.
         self._busy_since: float | None = None
         self._last_failed = False
@@ -126,11 +138,19 @@ class Batcher(Generic[Query, Result]):
     async def _work(self) -> None:
         while True:
             # Gather a batch; a lone question waits a little for others.
-            batch = [await self._queue.get()]
+            batch = [self._left_over or await self._queue.get()]
+            self._left_over = None
             if self._queue.empty():
                 await asyncio.sleep(BATCH_DELAY)
+            weight = self._weight(batch[0][0])
             while len(batch) < self._batch_size and not self._queue.empty():
-                batch.append(self._queue.get_nowait())
+                waiter = self._queue.get_nowait()
+                weight += self._weight(waiter[0])
+                # What is too much for this batch begins the next.
+                if weight > self._most_weight:
+                    self._left_over = waiter
+                    break
+                batch.append(waiter)
             # Questions that nobody waits for any more are left out.
             waiting = [waiter for waiter in batch if not waiter[1].done()]
             if waiting:
@@ -313,7 +333,11 @@ class Service:
         limits = self.limits
         examples = examples or self.parser.model.provenance.sentences
         self._batcher = Batcher(
-            self.explain_all, batch_size=limits.batch_size, queue_size=limits.queue_size
+            self.explain_all,
+            batch_size=limits.batch_size,
+            queue_size=limits.queue_size,
+            weight=lambda question: token_count(question.sentence),
+            most_weight=limits.parsed_tokens,
         )
         await self._batcher.start()
         self._counting = asyncio.create_task(
@@ -357,9 +381,24 @@ class Service:
         annotated = train if train.exists() else None
         if not log.exists():
             return []
-        return await self._started().run(
-            lambda: suggested(self.parser, log, annotated, count, self.limits.reviewed)
+        batcher, limits = self._started(), self.limits
+        sentences, examples = await asyncio.to_thread(
+            logged_sentences, log, annotated, limits.reviewed
         )
+        # A few sentences at a time, so that people who ask meanwhile get their turn.
+        options = DecodeOptions(gaps=True, limit=limits.chart_steps)
+        parser = self.parser.with_options(options)
+        answers: list[Answer] = []
+        for start in range(0, len(sentences), FEW_SENTENCES):
+            part = sentences[start : start + FEW_SENTENCES]
+            answers += await batcher.run(lambda part=part: list(parser.answers(part)))
+        chosen = chosen_suggestions(parser, answers, count, examples)
+        suggestions: list[Suggestion] = []
+        suggestion = await batcher.run(lambda: next(chosen, None))
+        while suggestion is not None:
+            suggestions.append(suggestion)
+            suggestion = await batcher.run(lambda: next(chosen, None))
+        return suggestions
 
     async def accept(self, example: Example) -> Path:
         """Add a pair to the training file, and say which that is."""
@@ -441,8 +480,7 @@ class Service:
         # Questions of the same options are answered in one batch of the model.
         groups: dict[DecodeOptions, list[int]] = defaultdict(list)
         for index, question in enumerate(questions):
-            limit = self.limits.chart_entries if question.explain else None
-            most = self.limits.target_tokens
+            limit, most = self.limits.chart_steps, self.limits.target_tokens
             options = DecodeOptions(
                 question.readings,
                 chart=question.explain,
