@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from nqg.answers import Answer, ChartSpan, Correction, Reading, exact_match, in_percent
 from nqg.calls import calls_or_none
-from nqg.data.example import OUT_OF_SCOPE
+from nqg.data.example import OUT_OF_SCOPE, Example
 from nqg.evaluation.active_learning import Suggestion
 from nqg.grammar.derivation import Tokens
 from nqg.grammar.hypergraph import Span
@@ -595,7 +595,8 @@ class RulesResponse(Message):
 class SuggestedSentence(Message):
     """A sentence to annotate, why, the nearest rule as HTML and, perhaps, a program to accept or to correct.
 
-    A guess is the program of another sentence, or of a part of this one, which `guess_of` names.
+    The program is legal. A guess is not sure enough to be an answer, or it is the program of another sentence or of a
+    part of this one, which `guess_of` names.
     """
 
     source: str
@@ -603,6 +604,8 @@ class SuggestedSentence(Message):
     program: str | None
     nearest: str | None
     guess_of: str | None
+    is_guess: bool
+    confidence: float | None
 
     @classmethod
     def of(cls, found: Suggestion) -> SuggestedSentence:
@@ -613,6 +616,8 @@ class SuggestedSentence(Message):
             program=found.program,
             nearest=nearest,
             guess_of=found.guess_of,
+            is_guess=found.is_guess,
+            confidence=found.confidence,
         )
 
 
@@ -622,17 +627,35 @@ class SuggestionsResponse(Message):
     suggestions: list[SuggestedSentence]
 
 
-class ExampleRequest(Message):
-    """A pair for the training file."""
+class Pair(Message):
+    """A sentence and its program."""
 
     source: Text
     target: Text
 
+    def example(self) -> Example:
+        return Example(self.source.strip(), self.target.strip())
+
+
+class ExampleRequest(Pair):
+    """A pair for the training file."""
+
+    allows_new: bool = Field(
+        default=False, description="Take a program outside of the model's types, too."
+    )
+
 
 class ExampleResponse(Message):
-    """Where a pair was added."""
+    """The training file, which has a pair more or less now."""
 
     file: str
+
+
+class CheckResponse(Message):
+    """What is wrong with a pair: nothing, a mistake, or that its program is `new` to the model's types."""
+
+    problem: str
+    new: str
 
 
 class SampleAnswer(Message):

@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Generic, Literal, TypeVar, cast
 
@@ -18,7 +19,14 @@ from fastapi import Depends, Request
 from nqg.answers import Answer
 from nqg.data.example import Example
 from nqg.errors import DamagedModel, NqgError
-from nqg.evaluation.active_learning import Suggestion, add_example, suggested
+from nqg.evaluation.active_learning import (
+    Suggestion,
+    add_example,
+    check_example,
+    remove_last_example,
+    suggested,
+)
+from nqg.evaluation.legality import ModelTypes, ProgramCheck
 from nqg.grammar.grammar import SEPARATOR, Grammar, Rule
 from nqg.inference.decoding import DecodeOptions
 from nqg.inference.gaps import Gaps, explained
@@ -356,14 +364,33 @@ class Service:
         if not log.exists():
             return []
         return await self._started().run(
-            lambda: suggested(self.parser, log, known, count, self.limits.reviewed)
+            lambda: suggested(self._model, log, known, count, self.limits.reviewed)
         )
 
-    async def accept(self, example: Example) -> Path:
+    async def check(self, example: Example) -> ProgramCheck:
+        """What is wrong with a pair for the training file."""
+        _, train = self._reviewed()
+        return await self._started().run(
+            lambda: check_example(train, example, self._types)
+        )
+
+    async def accept(self, example: Example, *, allows_new: bool = False) -> Path:
         """Add a pair to the training file, and say which that is."""
         _, train = self._reviewed()
-        await self._started().run(lambda: add_example(train, example, self.parser))
+        await self._started().run(
+            lambda: add_example(train, example, self._types, allows_new=allows_new)
+        )
         return train
+
+    async def take_back(self, example: Example) -> Path:
+        """Remove the pair that was added to the training file last."""
+        _, train = self._reviewed()
+        await self._started().run(lambda: remove_last_example(train, example))
+        return train
+
+    @cached_property
+    def _types(self) -> ModelTypes:
+        return ModelTypes.of(self.parser.model)
 
     def _reviewed(self) -> tuple[Path, Path]:
         if self.log is None or self.review is None:
