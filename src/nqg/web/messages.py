@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from nqg.answers import Answer, ChartSpan, Correction, Reading, exact_match, in_percent
 from nqg.calls import calls_or_none
 from nqg.data.example import OUT_OF_SCOPE, Example
-from nqg.evaluation.active_learning import Suggestion
+from nqg.evaluation.active_learning import SURE, Suggestion
 from nqg.grammar.derivation import Tokens
 from nqg.grammar.hypergraph import Span
 from nqg.inference.gaps import Gaps
@@ -474,18 +474,24 @@ class ParseResponse(Message):
 def sureness(answer: Answer) -> str:
     """How far to trust a program, in words: its confidence, or that nobody knows.
 
-    >>> [sureness(Answer("run", "RUN", 1.0, confidence=confidence)) for confidence in (0.914, 0.2, None)]
-    ['91 % sure', 'doubtful: 20 % sure', 'the only reading']
+    >>> [sureness(Answer("run", "RUN", 1.0, confidence=confidence)) for confidence in (0.96, 0.914, 0.2)]
+    ['sure: 96 %', 'likely, check it: 91 %', 'doubtful, check it: 20 %']
+    >>> sureness(Answer("run", "RUN", 1.0)), sureness(Answer("run", "RUN", 0.7))
+    ('the only reading', 'the most probable reading: 70 %')
     """
     if answer.target is None or answer.probability is None:
         return ""
     if answer.confidence is not None:
-        doubt = "" if answer.confidence >= 0.5 else "doubtful: "
-        return f"{doubt}{in_percent(answer.confidence)} sure"
+        words = "doubtful, check it"
+        if answer.confidence >= SURE:
+            words = "sure"
+        elif answer.confidence >= 0.5:
+            words = "likely, check it"
+        return f"{words}: {in_percent(answer.confidence)}"
     # The sum of all readings is 1 but for rounding.
     if answer.probability > 1 - 1e-6:
         return "the only reading"
-    return f"{in_percent(answer.probability)} of the probability of all readings"
+    return f"the most probable reading: {in_percent(answer.probability)}"
 
 
 class BatchRow(Message):
@@ -581,6 +587,7 @@ class RuleFound(Message):
     uses: int
     examples: list[str]
     by_hand: bool = Field(description="Written by hand, not learned from examples.")
+    group: str = Field(description="The function that it writes, or its kind.")
     drawing: str
 
 

@@ -28,6 +28,7 @@ from nqg.evaluation.active_learning import (
 )
 from nqg.evaluation.legality import ModelTypes, ProgramCheck
 from nqg.grammar.grammar import SEPARATOR, Grammar, Rule
+from nqg.grammar.rule_groups import rule_groups
 from nqg.inference.decoding import DecodeOptions
 from nqg.inference.gaps import Gaps, explained
 from nqg.inference.hybrid import Hybrid, load_with_grammar
@@ -44,7 +45,7 @@ EXAMPLES_A_RULE = 3
 SUGGESTIONS = 6
 LONG_BATCH = "the programs of the batch have too many tokens"
 
-RuleOrder = Literal["grammar", "uses"]
+RuleOrder = Literal["function", "grammar", "uses"]
 Query = TypeVar("Query")
 Result = TypeVar("Result")
 Work = TypeVar("Work")
@@ -193,6 +194,10 @@ class UsageCounter:
         self._counts = Counter[Rule]()
         self._examples = defaultdict[Rule, list[str]](list)
         self._by_hand = frozenset(by_hand)
+        # Which group a rule is in, and what that is called.
+        self._groups: dict[Rule, tuple[int, str]] = {}
+        for rank, group in enumerate(rule_groups(self._rules)):
+            self._groups.update(dict.fromkeys(group.rules, (rank, group.title)))
 
     def count(self, answer: Answer, *, is_example: bool = False) -> None:
         for command in answer.commands:
@@ -216,8 +221,8 @@ class UsageCounter:
         limit: int,
         by_hand: bool = False,
     ) -> RulesResponse:
-        """The rules, or those by hand, that have every word of `text`, in the grammar's order or
-        most used first.
+        """The rules, or those by hand, that have every word of `text`, in the grammar's order, by
+        function or most used first.
         """
         words = text.lower().split()
         matching: list[tuple[int, Rule]] = []
@@ -227,8 +232,10 @@ class UsageCounter:
                 if all(word in written for word in words):
                     matching.append((number, rule))
         # The sort is stable, so rules of equal use stay in the grammar's order.
-        if order == "uses":
+        if order != "grammar":
             matching.sort(key=lambda numbered: -self._counts[numbered[1]])
+        if order == "function":
+            matching.sort(key=lambda numbered: self._groups[numbered[1]])
         # Draw the rules of this page only; all that match are counted.
         page = [self._found(*each) for each in matching[offset : offset + limit]]
         return RulesResponse(found=len(matching), offset=offset, rules=page)
@@ -243,6 +250,7 @@ class UsageCounter:
             uses=self._counts[rule],
             examples=self._examples.get(rule, []),
             by_hand=rule in self._by_hand,
+            group=self._groups[rule][1],
             drawing=rule_picture(rule),
         )
 
