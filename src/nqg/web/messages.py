@@ -140,6 +140,8 @@ def gaps_picture(gaps: Gaps) -> Markup:
         "loose": "known, but it does not fit here",
         "unknown": "no rule knows it",
     }
+    if not gaps.uncovered:
+        titles["island"] = "the grammar derives each part, but no rule joins them"
     # Islands and uncovered words together are the sentence, once they are sorted.
     parts = [(span.start, span.end, "island") for span in gaps.islands]
     for at in gaps.uncovered:
@@ -505,6 +507,9 @@ class BatchRow(Message):
     confidence: float | None
     calls: list[CallFound] | None
     reason: str
+    kind: str = Field(description="'answered', or in a word why there is no program.")
+    missing: list[str]
+    withheld: str | None = Field(description="A program that is not sure enough.")
     corrections: list[Correction]
     is_right: bool | None
 
@@ -525,6 +530,9 @@ class BatchRow(Message):
             confidence=judged.confidence,
             calls=CallFound.all_of(answer),
             reason=answer.reason,
+            kind=answer.kind,
+            missing=list(answer.missing),
+            withheld=answer.withheld.target if answer.withheld else None,
             corrections=list(answer.all_corrections),
             is_right=is_right,
         )

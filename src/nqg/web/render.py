@@ -284,7 +284,9 @@ def sentence_line(derivation: Derivation, aligned: Alignment) -> Markup:
     for word, number in zip(derivation.source, aligned.words, strict=True):
         kind = f"read {aligned.hues[number]}"
         words += [element("span", word, class_=kind, data_node=number), " "]
-    return element("p", *words[:-1], class_="words", aria_label="Sentence")
+    return element(
+        "p", *words[:-1], class_="words", aria_label="Sentence, word by word"
+    )
 
 
 def program_line(derivation: Derivation, aligned: Alignment, program: str) -> Markup:

@@ -28,7 +28,6 @@ from nqg.evaluation.active_learning import (
 )
 from nqg.evaluation.legality import ModelTypes, ProgramCheck
 from nqg.grammar.grammar import SEPARATOR, Grammar, Rule
-from nqg.grammar.rule_groups import rule_groups
 from nqg.inference.decoding import DecodeOptions
 from nqg.inference.gaps import Gaps, explained
 from nqg.inference.hybrid import Hybrid, load_with_grammar
@@ -36,6 +35,7 @@ from nqg.inference.parser import Parser
 from nqg.model.checkpoint import spread
 from nqg.sql.database import Database
 from nqg.sql.execution import executed
+from nqg.types.rule_groups import function_names, rule_groups
 from nqg.web.messages import RuleFound, RulesResponse
 from nqg.web.middleware import Busy, HTTPError, Limits
 from nqg.web.render import rule_picture
@@ -196,7 +196,8 @@ class UsageCounter:
         self._by_hand = frozenset(by_hand)
         # Which group a rule is in, and what that is called.
         self._groups: dict[Rule, tuple[int, str]] = {}
-        for rank, group in enumerate(rule_groups(self._rules)):
+        functions = function_names(grammar.target_grammar)
+        for rank, group in enumerate(rule_groups(self._rules, functions)):
             self._groups.update(dict.fromkeys(group.rules, (rank, group.title)))
 
     def count(self, answer: Answer, *, is_example: bool = False) -> None:

@@ -64,7 +64,7 @@ function fitChart() {
 const withBest = ({ best, readings }) =>
   best ? [best, ...readings.filter((reading) => reading.target !== best.target)] : readings;
 
-const sentenceCase = (text) => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
+const sentenceCase = (text) => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}${/[.…!?]$/.test(text) ? "" : "."}`;
 
 function showAnswer(found) {
   const { target, kind, answered_by: by, best, reason, corrections, gaps_drawing: gaps, rows, commands } = found;
@@ -183,6 +183,7 @@ function showDerivation({ drawing, outline }, showsLines) {
   showRoot();
   byId("outline").replaceChildren(...drawn(outline));
   byId("outline-part").open = PHONE.matches;
+  byId("tree-part").open = !PHONE.matches;
   lightUp(byId("result").querySelector(".answer"), caption, legend(target.querySelector(".slot") !== null));
 }
 
@@ -195,7 +196,7 @@ const legend = (hasSlots) => [
 // A tree that is too wide even when it is made smaller is scrolled to its root, and says so.
 function showRoot() {
   const picture = byId("derivation").querySelector("svg");
-  if (!picture || !byId("why").open) return;
+  if (!picture?.checkVisibility()) return;
   const scale = fit(picture);
   byId("derivation").querySelector(".cue")?.remove();
   if (scale === null) return;
@@ -206,7 +207,7 @@ function showRoot() {
 
 export function start() {
   addEventListener("resize", () => { showRoot(); fitChart(); });
-  byId("why").addEventListener("toggle", showRoot);
+  for (const id of ["why", "tree-part"]) byId(id).addEventListener("toggle", showRoot);
   byId("chart-card").addEventListener("toggle", fitChart);
   byId("parse-form").addEventListener("submit", (event) => {
     event.preventDefault();
