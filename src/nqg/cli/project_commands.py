@@ -43,6 +43,7 @@ from nqg.inference.hybrid import Hybrid, TokenSystem, load, load_with_grammar
 from nqg.inference.parser import Parser
 from nqg.model.settings import TrainingSettings
 from nqg.model_folder import check_digest, folder_digest
+from nqg.pipeline.advice import slot_steps
 from nqg.pipeline.grammar import search_grammar
 from nqg.pipeline.run import Run
 from nqg.pipeline.settings import NONE, ConfidenceSettings, TrainSettings, TypeSettings
@@ -225,8 +226,9 @@ def check_data(
     duplicates. Words and templates that one line alone shows are listed, because
     nothing else can teach them. With --folds, grammars of a part of the data are
     induced: the share of the rest that they derive is what a parser can expect of
-    new sentences of the same kind. The exit code is 1 where there are faults
-    other than duplicates.
+    new sentences of the same kind. Codes, closed lists and words that stand for
+    values (euros for EUR) are proposed as [slots], in lines to paste. The exit
+    code is 1 where there are faults other than duplicates.
     """
     # Check the lines one by one, and then what they teach together.
     chosen = TrainSettings.read(settings) if settings else TrainSettings()
@@ -271,6 +273,8 @@ def check_data(
         lines.append(f"{share} are derivable with a grammar of the others")
         if derivable < 0.5:
             lines.append(FEW_DERIVABLE)
+    proposals = list(slot_steps(raw, text.slots.slots))
+    lines += map(str, proposals)
     listed = [flaw._asdict() for flaw in faults]
     values = {
         "examples": len(raw),
@@ -278,6 +282,7 @@ def check_data(
         "flaws": listed,
         **single,
         "derivable": derivable,
+        "slots": [line for step in proposals for line in step.lines],
     }
     print_results(values, *lines)
     for flaw in faults:
