@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import PROJECT
 from nqg.data.example import Example
 from nqg.data.example_files import write_examples
 from nqg.errors import FormatError, NqgError
@@ -163,3 +164,13 @@ def test_mistakes_are_said_in_words(
 def test_the_help_shows_an_example() -> None:
     shown = nqg("show-grammar", "--help").stdout
     assert "Example: nqg show-grammar grammar.txt --data test.tsv" in shown
+
+
+def test_rules_are_listed_by_function_and_joining_rules_last() -> None:
+    whole = PROJECT / "tests" / "models" / "v4-whole"
+    text = nqg("show-grammar", str(whole), "--rules", "--top", "0").stdout
+    headings = [line for line in text.splitlines() if line.endswith(":")]
+    assert headings == ["dim:", "off:", "on:", "set:", "values and phrases:"]
+    assert "on:\n  turn on the NT_1 in the NT_2 ### on ( NT_1 , NT_2 )\n" in text
+    groups = json.loads(nqg("show-grammar", str(whole), "--rules", "--json").stdout)
+    assert groups["groups"]["values and phrases"][0] == "@number ### @number"

@@ -34,3 +34,21 @@ def test_bars_are_drawn_on_terminals_only_and_messages_always(
     assert (shown in screen.getvalue()) is is_terminal
     assert "7 rules induced" in screen.getvalue()
     assert "[text]" not in screen.getvalue()
+
+
+def test_the_bar_of_folds_counts_them_and_says_how_long_the_rest_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=True, width=100, highlight=False)
+    for module in (terminal, training_display):
+        monkeypatch.setattr(module, "err", console)
+    seconds = iter([0.0, 100.0, 120.0])
+    with TrainingDisplay(clock=lambda: next(seconds)) as display:
+        display(StageStarted(Stage.CONFIDENCE, 5, 5))
+        display(WorkDone("fold 1 of 3 · training", 94, 256, 1, 3))
+        display(WorkDone("fold 2 of 3 · training", 17, 256, 2, 3))
+    shown = screen.getvalue()
+    assert "5/5 confidence · fold 2 of 3 · training · ~40 s left" in shown
+    assert "1/3" in shown
+    assert "256" not in shown

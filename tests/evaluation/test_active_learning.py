@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conftest import PROJECT
 from nqg.data.example import Example
 from nqg.data.example_files import read_examples
 from nqg.errors import FormatError
@@ -16,18 +17,24 @@ from nqg.evaluation.active_learning import (
     Suggestion,
     nearest_example,
     novelties,
+    parser_of,
     read_log_reversed,
     suggested,
     suggestions,
 )
+from nqg.evaluation.legality import ModelTypes
 from nqg.files import write_text
 from nqg.grammar.grammar import Grammar
+from nqg.inference.decoding import DecodeOptions
+from nqg.inference.hybrid import load_with_grammar
 from nqg.inference.parser import Parser
+from nqg.model.checkpoint import load_model
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from nqg.pipeline.parser import fit_parser
 from nqg.types.target_grammar import TargetGrammar
 from typed_commands import one_thread, typed
 
+MODELS = PROJECT / "tests" / "models"
 GRAMMAR = Grammar.parse(
     "walk ### W\njump ### J\nNT_1 twice ### NT_1 NT_1\nNT_1 and NT_2 ### NT_1 ; NT_2"
 )
@@ -126,9 +133,78 @@ def test_the_nearest_example_shares_words_and_no_other_shares_more(
         assert {*found.source.split()} == own
 
 
-def test_an_illegal_program_is_something_to_correct(parser: Parser) -> None:
+def test_an_illegal_program_is_not_suggested(parser: Parser) -> None:
     (one,) = chosen(parser, ["walk twice twice"], 1)
-    assert one.program == "W W W W"
+    assert (one.program, one.guess_of, one.is_guess) == ("W W", "walk twice", True)
+
+
+def test_an_illegal_program_of_the_nearest_example_is_not_suggested(
+    parser: Parser,
+) -> None:
+    with one_thread():
+        (one,) = suggestions(parser, ["swim"], 1, [Example("swim fast", "S S")])
+    assert (one.program, one.guess_of) == (None, None)
+
+
+def test_what_the_parser_is_not_sure_enough_of_is_a_guess() -> None:
+    whole = Parser.load(MODELS / "v4-whole", "cpu")
+    doubtful = whole.with_options(DecodeOptions(least_confidence=1.0))
+    (one,) = chosen(doubtful, ["set the fan in the cellar to 77 %"], 1)
+    assert one.program == "set(fan, cellar, 77)"
+    assert one.is_guess
+    assert one.guess_of is None
+    assert one.confidence is not None
+
+
+DEVICES = [
+    f"{act} the {device} {link} the {room}{amount}"
+    for act in ("turn on", "switch off", "set", "dim", "light", "illuminate")
+    for device in ("fan", "lamp", "heater", "sauna")
+    for link in ("in", "of", "near")
+    for room in ("kitchen", "cellar", "garden", "attic")
+    for amount in ("", " to 7 %", " by twice")
+]
+PETS = [
+    f"{asked} {pets}{end}"
+    for asked in ("how many", "names of all", "names of the", "age of", "ages of all")
+    for pets in ("dogs", "cats", "birds", "dogs and cats")
+    for end in (" are there", " by name", "", " over 5", " by weight", " please", " of")
+]
+
+
+@pytest.mark.parametrize(
+    ("folder", "sentences", "count"),
+    [("v4-whole", DEVICES, 400), ("v4-sql", PETS, 120)],
+)
+def test_no_illegal_program_is_suggested(
+    folder: str, sentences: list[str], count: int
+) -> None:
+    model = load_model(MODELS / folder, "cpu")
+    # Some of the known programs are illegal.
+    parser = Parser(model)
+    types = ModelTypes.of(model)
+    known = [
+        Example("set the fan in the attic to 5 %", "set(fan, cellar, 5)"),
+        Example("turn on the sauna", "on(sauna, cellar)"),
+        Example("light the fan", "on(fan)(cellar)"),
+        Example("names of the birds", "SELECT name FROM birds"),
+        Example("age of dogs", "SELECT age FROM dogs"),
+    ]
+    with one_thread():
+        found = list(suggestions(parser, sentences, count, known))
+    programs = [one.program for one in found if one.program is not None]
+    assert len(found) > 0.8 * count
+    assert len(programs) > 0
+    assert [program for program in programs if not types.is_legal(program)] == []
+
+
+def test_the_better_one_of_two_readers_is_suggested() -> None:
+    hybrid = load_with_grammar(MODELS / "v4-whole", "cpu")
+    types = ModelTypes.of(parser_of(hybrid).model)
+    with one_thread():
+        found = list(suggestions(hybrid, ["fly", "set the fan near the attic"], 2))
+    assert {one.source for one in found} == {"fly", "set the fan near the attic"}
+    assert all(one.program is None or types.is_legal(one.program) for one in found)
 
 
 def test_equal_gaps_have_equal_names(parser: Parser) -> None:

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -24,7 +25,7 @@ from nqg.web.middleware import Access
 from web_service import HOSTILE, HOSTILE_TARGET, running
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Locator, Page
 
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="playwright is not installed (extra: dev)"
@@ -81,11 +82,31 @@ def parse(page: Page, sentence: str) -> None:
     playwright.expect(page.locator("#status")).not_to_have_text("Parsing …")
 
 
-def test_a_sentence_shows_its_program_who_answered_and_the_tree(page: Page) -> None:
-    parse(page, "run and jump twice")
+def explain(page: Page, sentence: str) -> None:
+    """Parse a sentence, and open what explains the answer: a tree, on phones behind a list."""
+    parse(page, sentence)
+    page.locator("#why > summary").click()
+    if page.locator("#tree-part").get_attribute("open") is None:
+        page.locator("#tree-part > summary").click()
     page.wait_for_selector("#derivation svg")
-    assert page.inner_text("#by") == "by the grammar"
-    assert page.inner_text("#sure").endswith("% of the probability of all readings")
+
+
+def test_a_sentence_shows_its_program_how_sure_it_is_and_behind_why_the_tree(
+    page: Page,
+) -> None:
+    parse(page, "run and jump twice")
+    assert page.locator("#aligned .read").all_text_contents() == [
+        "run",
+        "and",
+        "jump",
+        "twice",
+    ]
+    assert page.inner_text("#sure") == "the most probable reading"
+    assert page.inner_text("#figure").endswith(" %")
+    assert page.inner_text("#by") == ""
+    assert not page.locator("#derivation").is_visible()
+    page.locator("#why > summary").click()
+    page.wait_for_selector("#derivation svg")
     assert page.locator("#derivation .word").all_text_contents() == [
         "run",
         "and",
@@ -103,11 +124,12 @@ def test_a_sentence_shows_its_program_who_answered_and_the_tree(page: Page) -> N
 def test_pointing_at_a_node_lights_up_its_words_its_rule_and_its_part_of_the_program(
     page: Page,
 ) -> None:
-    parse(page, "run twice")
+    explain(page, "run twice")
     page.locator("#derivation .node").nth(1).hover()
     assert page.inner_text("#rule").startswith("run → R; score")
     assert page.locator("#derivation .word.lit").all_text_contents() == ["run"]
-    assert page.locator("#derivation .token.lit").all_text_contents() == ["R", "R"]
+    assert page.locator("#aligned .read.lit").all_text_contents() == ["run"]
+    assert page.locator("#aligned .token.lit").all_text_contents() == ["R", "R"]
     page.locator("#derivation .node").nth(0).hover()
     assert page.locator("#derivation .word.lit").all_text_contents() == ["run", "twice"]
     assert page.locator("#derivation .own").count() > 0
@@ -120,6 +142,8 @@ def test_the_keyboard_reaches_every_node(page: Page) -> None:
     page.keyboard.type("run twice")
     with page.expect_response("**/api/parse"):
         page.keyboard.press("Enter")
+    page.locator("#why > summary").focus()
+    page.keyboard.press("Enter")
     page.wait_for_selector("#derivation svg")
     page.locator("#derivation .node").nth(0).focus()
     assert page.inner_text("#rule").startswith("① twice → ① ①, where ① is “run”; score")
@@ -129,9 +153,11 @@ def test_the_keyboard_reaches_every_node(page: Page) -> None:
 
 def test_another_reading_shows_its_own_derivation(page: Page) -> None:
     parse(page, "run and jump")
-    before = page.locator("#derivation .token").all_text_contents()
+    before = page.locator("#aligned .token").all_text_contents()
+    page.locator("#readings-card > summary").click()
     page.locator("#readings button").nth(1).click()
-    assert page.locator("#derivation .token").all_text_contents() == before[::-1]
+    assert page.locator("#aligned .token").all_text_contents() == before[::-1]
+    assert page.inner_text("#sure") == "not the answer"
     assert page.inner_text("#answer-title") == "Reading 2"
     assert page.locator("#readings button[aria-pressed=true]").count() == 1
 
@@ -140,7 +166,8 @@ def test_an_abstention_names_what_is_unknown(page: Page) -> None:
     parse(page, "fly and run twice")
     page.wait_for_selector("#gaps .unknown")
     assert page.inner_text("#answer-title") == "No answer"
-    assert page.inner_text("#by") == "abstained"
+    assert page.inner_text("#sure") == "abstained"
+    assert "add the sentence with its program" in page.inner_text("#teach")
     assert page.locator("#gaps .sentence .unknown").all_text_contents() == ["fly"]
     assert page.locator("#gaps .sentence .island").all_text_contents() == ["run twice"]
     assert page.inner_text("#program") == "No derivation: no rule knows 'fly'."
@@ -159,10 +186,10 @@ def test_the_grammar_is_searched_while_typing_and_leads_back_to_examples(
     page.wait_for_selector("#rules tr")
     assert page.inner_text("#rules-status").startswith("8 rules")
     page.get_by_label("Search").fill("twice")
-    playwright.expect(page.locator("#rules tr")).to_have_count(1)
+    playwright.expect(page.locator("#rules .found")).to_have_count(1)
     assert "① twice → ① ①" in page.inner_text("#rules")
     page.locator("#rules .chip").first.click()
-    page.wait_for_selector("#derivation svg")
+    page.wait_for_selector("#aligned .token")
     assert (
         page.get_by_role("tab", name="Parse").get_attribute("aria-selected") == "true"
     )
@@ -192,8 +219,8 @@ def test_a_batch_is_scored_and_can_be_downloaded(page: Page, tmp_path: Path) -> 
 
 def test_hostile_words_stay_words(page: Page) -> None:
     parse(page, f"{HOSTILE} twice")
-    page.wait_for_selector("#derivation svg")
-    assert page.inner_text("#derivation .target").split() == [HOSTILE_TARGET] * 2
+    page.wait_for_selector("#aligned .token")
+    assert page.inner_text("#aligned .target").split() == [HOSTILE_TARGET] * 2
     assert page.locator("main script, main img").count() == 0
     parse(page, "<img/src=x/onerror=alert(1)> run")
     page.wait_for_selector("#gaps .unknown")
@@ -223,8 +250,7 @@ def test_the_tabs_follow_the_arrow_keys(page: Page) -> None:
 
 
 def test_everything_that_can_be_operated_has_a_name(page: Page) -> None:
-    parse(page, "run twice")
-    page.wait_for_selector("#derivation svg")
+    explain(page, "run twice")
     nameless = page.evaluate("""() => [...document.querySelectorAll('button, input, select, textarea, a, .node')]
         .filter((each) => !(each.textContent.trim() || each.getAttribute('aria-label') || each.labels?.length))
         .map((each) => each.outerHTML)""")
@@ -261,7 +287,17 @@ VIEWS = [
     for name, size in (("laptop", (1280, 800)), ("phone", (390, 844)))
     for scheme in ("light", "dark")
 ]
-ASKED = ("answer", "values", "fallback", "long", "chart", "abstention", "rows")
+ASKED = (
+    "answer",
+    "why",
+    "unsure",
+    "values",
+    "fallback",
+    "long",
+    "chart",
+    "abstention",
+    "rows",
+)
 STATES = (
     *ASKED,
     "first",
@@ -283,6 +319,7 @@ def show(page: Page, state: str, address: str) -> None:
         "fallback": "fly",
         "long": LONG,
         "abstention": "fly run",
+        "unsure": "set the fan in the cellar to 77 %",
     }
     if state in ("grammar", "batch", "review"):
         page.get_by_role("tab", name=state.capitalize()).click()
@@ -299,6 +336,10 @@ def show(page: Page, state: str, address: str) -> None:
         page.get_by_role("button", name="Enter").click()
     elif state in ASKED:
         parse(page, sentences.get(state, "run and jump twice"))
+    if state == "why":
+        page.locator("#why > summary").click()
+    if state == "unsure":
+        page.locator("#teach summary").click()
     if state == "chart":
         page.locator("#chart-card summary").first.click()
     ready = {
@@ -387,6 +428,26 @@ def shop_address(parser: Parser) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
+def unsure_parser() -> Parser:
+    """A parser that is not sure enough of anything."""
+    whole = Parser.load(PROJECT / "tests" / "models" / "v4-whole", "cpu")
+    assert whole.model.calibrator is not None
+    never = replace(whole.model.calibrator, threshold=1.0)
+    return Parser(replace(whole.model, calibrator=never))
+
+
+@pytest.fixture(scope="module")
+def unsure_address(
+    unsure_parser: Parser, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("unsure")
+    with running(
+        unsure_parser, log=folder / "log.jsonl", review=folder / "train.tsv"
+    ) as server:
+        yield server.address
+
+
+@pytest.fixture(scope="module")
 def locked_address(parser: Parser) -> Iterator[str]:
     with running(parser, access=Access.for_host("127.0.0.1", TOKEN)) as server:
         yield server.address
@@ -416,6 +477,7 @@ def test_every_state_fits_the_screen_is_readable_and_shows_something(
     review_address: str,
     shop_address: str,
     locked_address: str,
+    unsure_address: str,
     state: str,
     size: tuple[int, int],
     scheme: Literal["light", "dark"],
@@ -425,6 +487,7 @@ def test_every_state_fits_the_screen_is_readable_and_shows_something(
         "rows": shop_address,
         "login": locked_address,
         "wrong token": locked_address,
+        "unsure": unsure_address,
     }
     served = (
         whole_address
@@ -439,6 +502,11 @@ def test_every_state_fits_the_screen_is_readable_and_shows_something(
     show(page, state, served)
     assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
     assert page.evaluate(FAULTS) == []
+    if state == "unsure":
+        assert page.inner_text("#sure") == "not sure enough"
+        assert not page.locator("#aligned").inner_text()
+        assert "would have been set(fan, cellar, 77)" in page.inner_text("#withheld")
+        assert page.evaluate(LARGEST, "#withheld *") < 16
     if state in ("answer", "values", "long", "chart", "fallback"):
         programs, others = (
             page.evaluate(LARGEST, names)
@@ -455,7 +523,9 @@ def test_every_state_fits_the_screen_is_readable_and_shows_something(
         assert page.locator(".token[data-slot]").evaluate_all(
             "all => all.map((each) => each.dataset.slot)"
         ) == ["number"]
-        assert page.locator("#rule .filled").count() == 1
+        # The pointer may lie on a word, whose rule is shown instead.
+        page.mouse.move(0, 0)
+        playwright.expect(page.locator("#rule .filled")).to_have_count(1)
     context.close()
 
 
@@ -465,7 +535,7 @@ def test_the_tree_stays_where_it_is_when_a_box_lights_up(
 ) -> None:
     page = browser.new_page(viewport={"width": width, "height": 844})
     page.goto(whole_address)
-    parse(page, "set the fan in the cellar to 77 %")
+    explain(page, "set the fan in the cellar to 77 %")
     tree = page.locator("#derivation svg")
     before = tree.bounding_box()
     for node in page.locator("#derivation .node").all():
@@ -484,8 +554,7 @@ def test_on_a_phone_a_wide_tree_begins_at_its_root_and_says_so_and_a_wide_chart_
 ) -> None:
     page = browser.new_page(viewport={"width": 390, "height": 844}, color_scheme=scheme)
     page.goto(address)
-    parse(page, LONG)
-    page.wait_for_selector("#derivation svg")
+    explain(page, LONG)
     root = page.locator("#derivation .node").first.bounding_box()
     assert root is not None
     assert root["x"] >= 0
@@ -510,7 +579,7 @@ def test_the_grammar_shows_one_example_a_rule_on_a_phone_and_rules_by_hand_alone
     page.goto(whole_address)
     page.get_by_role("tab", name="Grammar").click()
     page.get_by_label("by hand only").check()
-    playwright.expect(page.locator("#rules tr")).to_have_count(1)
+    playwright.expect(page.locator("#rules .found")).to_have_count(1)
     assert "by hand" in page.inner_text("#rules")
     page.close()
 
@@ -521,38 +590,113 @@ def test_the_first_view_says_what_this_is_and_an_example_leads_on(page: Page) ->
         "8 rules, learned from 1 example."
     )
     page.locator("#suggestions .chip", has_text="run twice").click()
-    page.wait_for_selector("#derivation svg")
+    page.wait_for_selector("#aligned .token")
     assert not page.locator("#intro").is_visible()
 
 
-def test_a_suggestion_is_annotated_and_added_to_the_training_file(
-    browser: Browser, parser: Parser, tmp_path: Path
-) -> None:
+@pytest.fixture
+def review(
+    browser: Browser, unsure_parser: Parser, tmp_path: Path
+) -> Iterator[tuple[Page, Path]]:
+    """The review page of a log with three sentences, and the training file."""
     log, train = tmp_path / "log.jsonl", tmp_path / "train.tsv"
-    log.write_text('{"source": "fly"}\n{"source": "swim twice"}\n')
-    train.write_text("run\tR")
-    with running(parser, log=log, review=train) as server:
+    sentences = ("sing", "set the fan in the cellar to 77 %", "cool the garden")
+    log.write_text("".join(json.dumps({"source": one}) + "\n" for one in sentences))
+    train.write_text("heat the garden\ton(heater, garden)\n")
+    with running(unsure_parser, log=log, review=train) as server:
         page = browser.new_page()
         page.goto(server.address)
         page.get_by_role("tab", name="Review").click()
-        card = page.locator(
-            "#review-list form", has=page.get_by_role("heading", name="fly")
-        )
-        assert "no derivation: no rule knows 'fly'" in card.inner_text()
-        card.get_by_label("Program").fill("F (")
-        card.get_by_role("button", name="Accept").click()
-        playwright.expect(card).to_contain_text("stays as it is: '(' is never closed")
-        card.get_by_label("Program").fill("F")
-        card.get_by_role("button", name="Accept").click()
-        playwright.expect(page.locator("#review-list")).to_contain_text(
-            f"was added to {train}"
-        )
-        page.get_by_role("tab", name="Review").click()
-        playwright.expect(page.locator("#review-list form")).to_have_count(1)
-        page.get_by_role("button", name="Skip").click()
-        playwright.expect(page.locator("#review-list form")).to_have_count(0)
+        page.wait_for_selector("#review-list form")
+        yield page, train
         page.close()
-    assert train.read_text() == "run\tR\nfly\tF\n"
+
+
+def card_of(page: Page, sentence: str) -> Locator:
+    heading = page.get_by_role("heading", name=sentence)
+    return page.locator("#review-list form", has=heading)
+
+
+def lines_of(train: Path) -> list[str]:
+    return train.read_text().splitlines()[1:]
+
+
+def test_a_guess_is_accepted_taken_back_and_counted(
+    review: tuple[Page, Path],
+) -> None:
+    page, train = review
+    sentence = "set the fan in the cellar to 77 %"
+    assert page.inner_text("#review-status") == "1 of 3"
+    card = card_of(page, sentence)
+    assert "A guess, " in card.inner_text()
+    assert card.locator("textarea").input_value() == "set(fan, cellar, 77)"
+    card.get_by_role("button", name="Accept").click()
+    playwright.expect(page.locator("#review-status")).to_have_text("2 of 3")
+    assert "nqg train" in page.inner_text("#review-next")
+    assert lines_of(train) == [f"{sentence}\tset(fan, cellar, 77)"]
+    page.get_by_role("button", name="Undo").click()
+    playwright.expect(page.locator("#review-status")).to_have_text("1 of 3")
+    assert lines_of(train) == []
+    assert card_of(page, sentence).is_visible()
+    assert not page.locator("#review-undo").is_visible()
+
+
+def test_what_is_not_legal_cannot_be_accepted_unless_it_is_said_to_be_new(
+    review: tuple[Page, Path],
+) -> None:
+    page, train = review
+    card = card_of(page, "cool the garden")
+    accept = card.get_by_role("button", name="Accept")
+    place = card.locator("textarea")
+    assert place.input_value() == "on(heater, garden)"
+    place.fill("on(fan, garden")
+    playwright.expect(card).to_contain_text("'(' is never closed")
+    playwright.expect(accept).to_be_disabled()
+    assert not card.get_by_label("This is new").is_visible()
+    place.fill("on(fan, garden)")
+    playwright.expect(accept).to_be_enabled()
+    place.fill("on(fan, moon)")
+    playwright.expect(card).to_contain_text("no legal program has 'moon'")
+    playwright.expect(accept).to_be_disabled()
+    card.get_by_label("This is new").check()
+    playwright.expect(accept).to_be_enabled()
+    accept.click()
+    playwright.expect(page.locator("#review-status")).to_have_text("2 of 3")
+    assert lines_of(train) == ["cool the garden\ton(fan, moon)"]
+
+
+def test_keys_mark_a_sentence_as_not_for_us_and_skip_another(
+    review: tuple[Page, Path],
+) -> None:
+    page, train = review
+    card = card_of(page, "sing")
+    playwright.expect(card.get_by_role("button", name="Accept")).to_be_disabled()
+    card.locator("textarea").focus()
+    page.keyboard.press("Alt+n")
+    playwright.expect(page.locator("#review-status")).to_have_text("2 of 3")
+    assert lines_of(train) == ["sing\tOUT_OF_SCOPE"]
+    card_of(page, "cool the garden").locator("textarea").focus()
+    page.keyboard.press("Alt+s")
+    playwright.expect(page.locator("#review-status")).to_have_text("3 of 3")
+    page.get_by_role("button", name="Not for us").click()
+    playwright.expect(page.locator("#review-status")).to_have_text("All 3 are done.")
+    assert len(lines_of(train)) == 2
+
+
+def test_an_abstention_is_corrected_where_it_is_seen(
+    review: tuple[Page, Path],
+) -> None:
+    page, train = review
+    page.get_by_role("tab", name="Parse").click()
+    parse(page, "dim the lamp of the garden by 5 %")
+    page.locator("#teach summary").click()
+    page.locator("#teach textarea").fill("dim(lamp, cellar, 5)")
+    playwright.expect(page.locator("#teach button[type=submit]")).to_be_enabled()
+    page.locator("#teach button[type=submit]").click()
+    playwright.expect(page.locator("#teach")).to_contain_text("Added")
+    assert lines_of(train) == [
+        "dim the lamp of the garden by 5 %\tdim(lamp, cellar, 5)"
+    ]
 
 
 ATTACK = """async (address) => {
@@ -627,10 +771,9 @@ def test_the_pictures_of_the_docs_are_taken(browser: Browser, tmp_path: Path) ->
                 is_mobile=name != "page",
             )
             page.goto(server.address)
-            parse(
+            explain(
                 page, "Could you dim the kitchen lights to 35 percent at half past six?"
             )
-            page.wait_for_selector("#derivation svg")
             if name == "page":
                 page.locator("#derivation .node").nth(1).hover()
                 page.wait_for_timeout(300)  # until what is not lit has faded

@@ -37,7 +37,9 @@ PATHS = [
     "/api/batch",
     "/api/rules",
     "/api/suggestions",
+    "/api/check",
     "/api/examples",
+    "/api/undo",
     "/api/model",
 ]
 

@@ -84,7 +84,7 @@ def test_the_value_of_a_slot_is_marked_and_named_once_in_the_program_and_in_its_
     wake = Rule.parse("wake me NT_1 ### wake ( NT_1 )")
     derivation = Derivation((Hyperedge(wake, Span(0, 5)), Hyperedge(value, Span(2, 5))))
     picture = derivation_picture(derivation, program="wake(at=6:30)")
-    assert "".join(ElementTree.fromstring(picture)[0].itertext()) == "wake(at=6:30)"
+    assert "".join(ElementTree.fromstring(picture)[1].itertext()) == "wake(at=6:30)"
     slots = [
         (each.text, each.get("data-slot"))
         for each in parts(picture, "slot")

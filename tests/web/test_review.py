@@ -12,6 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
+from conftest import PROJECT
 from nqg.cli.main import app
 from nqg.inference.parser import Parser
 from nqg.web.app import create_app
@@ -134,6 +135,85 @@ def test_a_pair_with_a_flaw_is_refused_and_the_file_stays_as_it_is(
     assert (tmp_path / "train.tsv").read_text() == TRAIN
 
 
+@pytest.fixture(scope="module")
+def typed_parser() -> Parser:
+    """A parser of calls, with types."""
+    return Parser.load(PROJECT / "tests" / "models" / "v4-whole", "cpu")
+
+
+CALLS = "turn on the fan in the cellar\ton(fan, cellar)\n"
+
+
+@pytest.mark.parametrize(
+    ("target", "problem", "new"),
+    [
+        ("on(fan, garden)", "", ""),
+        ("set(fan, garden, 5)", "", ""),
+        ("OUT_OF_SCOPE", "", ""),
+        (
+            "on(fan, attic)",
+            "",
+            "no legal program has 'attic' after 'on ( fan ,'; expected 'cellar', 'garden' or 'kitchen'",
+        ),
+        (
+            "on(fan)",
+            "",
+            "no legal program has ')' after 'on ( fan'; expected ','",
+        ),
+        ("on(fan", "'(' is never closed; mend the program, or leave the pair out", ""),
+        ("cellar(on)(fan)", "expected ';' or the end after a call, found '(fan)'", ""),
+    ],
+)
+def test_only_a_legal_program_is_added_unless_it_is_said_to_be_new(
+    typed_parser: Parser, tmp_path: Path, target: str, problem: str, new: str
+) -> None:
+    pair = {"source": "start the fan", "target": target}
+    with reviewed(typed_parser, tmp_path) as client:
+        (tmp_path / "train.tsv").write_text(CALLS)
+        check = client.post("/api/check", json=pair).json()
+        added = client.post("/api/examples", json=pair)
+        forced = None
+        if problem or new:
+            assert (tmp_path / "train.tsv").read_text() == CALLS
+            forced = client.post("/api/examples", json=pair | {"allows_new": True})
+    assert check["new"] == new
+    assert problem in check["problem"]
+    assert bool(check["problem"]) == bool(problem)
+    if forced is None:
+        assert added.status_code == 200
+        return
+    assert added.status_code == 422
+    assert "stays as it is" in added.json()["error"]
+    assert forced.status_code == (422 if problem else 200)
+
+
+def test_the_last_pair_is_taken_back_and_no_other(
+    parser: Parser, tmp_path: Path
+) -> None:
+    with reviewed(parser, tmp_path) as client:
+        client.post("/api/examples", json=GOOD)
+        swim = {"source": "swim", "target": "OUT_OF_SCOPE"}
+        client.post("/api/examples", json=swim)
+        refused = client.post("/api/undo", json=GOOD)
+        assert refused.status_code == 422
+        assert "its last pair is another one" in refused.json()["error"]
+        for pair in (swim, GOOD):
+            assert client.post("/api/undo", json=pair).status_code == 200
+    assert (tmp_path / "train.tsv").read_text() == TRAIN
+
+
+def test_of_a_file_that_is_empty_or_absent_nothing_is_taken_back(
+    parser: Parser, tmp_path: Path
+) -> None:
+    with reviewed(parser, tmp_path) as client:
+        (tmp_path / "train.tsv").unlink()
+        assert client.post("/api/undo", json=GOOD).status_code == 422
+        client.post("/api/examples", json=GOOD)
+        client.post("/api/undo", json=GOOD)
+        assert (tmp_path / "train.tsv").read_text() == ""
+        assert client.post("/api/undo", json=GOOD).status_code == 422
+
+
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
@@ -198,6 +278,8 @@ def test_without_review_there_is_nothing_to_see_or_to_write(client: TestClient) 
     for answer in (
         client.get("/api/suggestions"),
         client.post("/api/examples", json=GOOD),
+        client.post("/api/check", json=GOOD),
+        client.post("/api/undo", json=GOOD),
     ):
         assert (answer.status_code, "--review" in answer.json()["error"]) == (404, True)
 

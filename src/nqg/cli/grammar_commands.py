@@ -50,7 +50,12 @@ from nqg.induction.settings import InductionSettings, SamplingSettings
 from nqg.inference.hybrid import Hybrid, load_with_grammar
 from nqg.inference.parser import Parser
 from nqg.inference.rules_by_hand import read_rules, with_rules, without_rules
-from nqg.model.checkpoint import SavedModel, load_model, save_rules
+from nqg.model.checkpoint import (
+    TARGET_GRAMMAR_FILE,
+    SavedModel,
+    load_model,
+    save_rules,
+)
 from nqg.model.export import FORMATS, export_types
 from nqg.pipeline.program_types import TrainingTypes, no_place_for, training_types
 from nqg.pipeline.settings import TrainSettings
@@ -64,6 +69,8 @@ from nqg.preprocessing.training_text import (
 )
 from nqg.settings_reader import changed_settings
 from nqg.types.inference import Coarseness
+from nqg.types.rule_groups import function_names, rule_groups
+from nqg.types.target_grammar import TargetGrammar
 
 # As many non-terminals as the text form of a rule can number.
 ANY_ARITY = 9999
@@ -109,14 +116,19 @@ def show_grammar(
             "--top", "N", "How many of the longest and most used rules to list.", min=0
         ),
     ] = 5,
+    rules: Annotated[
+        bool,
+        option("--rules", "", "List all rules by function, joining rules last."),
+    ] = False,
 ) -> None:
     """Show what a grammar is made of and how well it fits a dataset.
 
     Example: nqg show-grammar grammar.txt --data test.tsv
 
     Prints the bits per rule and the longest and the most used rules; with --data,
-    also how many examples the grammar derives. Given a model folder, it shows the
-    model's grammar. `nqg plot` draws how a search or a training went.
+    also how many examples the grammar derives. With --rules, it lists all rules
+    by the function that they write, and those that only join others at the end.
+    Given a model folder, it shows the model's grammar. `nqg plot` draws how a search or a training went.
     """
     grammar = _read_grammar(source)
     # A symbol costs what it cost in the search.
@@ -135,7 +147,17 @@ def show_grammar(
             grammar = replace(grammar, slots=training_text.slots)
         covered = coverage(grammar, training_text.examples)
     report = GrammarReport(grammar, settings, top, covered)
-    print_results(report.to_dict(), str(report))
+    facts, texts = report.to_dict(), [str(report)]
+    if rules:
+        types, path = None, source / TARGET_GRAMMAR_FILE
+        if path.exists():
+            types = TargetGrammar.read(path)
+        groups = rule_groups(grammar, function_names(types))
+        facts["groups"] = {group.title: list(map(str, group.rules)) for group in groups}
+        for group in groups:
+            lines = [f"\n{group.title}:", *map(str, group.rules)]
+            texts += ["\n  ".join(lines)]
+    print_results(facts, *texts)
 
 
 PairCount = Annotated[

@@ -14,6 +14,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from nqg.answers import in_percent
 from nqg.cli import terminal
 from nqg.cli.options import Device, Model, SettingsFile, TrainFile, argument, option
 from nqg.cli.terminal import (
@@ -31,7 +32,7 @@ from nqg.data.example import Example, in_scope
 from nqg.data.example_files import required_examples
 from nqg.data.scan import length_split, scan_examples
 from nqg.errors import FAILED, NqgError, SettingsError, counted
-from nqg.evaluation.active_learning import suggested
+from nqg.evaluation.active_learning import Suggestion, suggested
 from nqg.evaluation.data_checks import SERIOUS, expected_derivability, flaws, singletons
 from nqg.evaluation.metrics import score
 from nqg.files import write_text
@@ -42,6 +43,7 @@ from nqg.inference.hybrid import Hybrid, TokenSystem, load, load_with_grammar
 from nqg.inference.parser import Parser
 from nqg.model.settings import TrainingSettings
 from nqg.model_folder import check_digest, folder_digest
+from nqg.pipeline.advice import slot_steps
 from nqg.pipeline.grammar import search_grammar
 from nqg.pipeline.run import Run
 from nqg.pipeline.settings import NONE, ConfidenceSettings, TrainSettings, TypeSettings
@@ -225,8 +227,9 @@ def check_data(
     duplicates. Words and templates that one line alone shows are listed, because
     nothing else can teach them. With --folds, grammars of a part of the data are
     induced: the share of the rest that they derive is what a parser can expect of
-    new sentences of the same kind. The exit code is 1 where there are faults
-    other than duplicates.
+    new sentences of the same kind. Codes, closed lists and words that stand for
+    values (euros for EUR) are proposed as [slots], in lines to paste. The exit
+    code is 1 where there are faults other than duplicates.
     """
     # Check the lines one by one, and then what they teach together.
     chosen = TrainSettings.read(settings) if settings else TrainSettings()
@@ -258,6 +261,8 @@ def check_data(
         lines.append(f"{share} are derivable with a grammar of the others")
         if derivable < 0.5:
             lines.append(FEW_DERIVABLE)
+    proposals = list(slot_steps(raw, text.slots.slots))
+    lines += map(str, proposals)
     listed = [flaw._asdict() for flaw in faults]
     values = {
         "examples": len(raw),
@@ -265,6 +270,7 @@ def check_data(
         "flaws": listed,
         **single,
         "derivable": derivable,
+        "slots": [line for step in proposals for line in step.lines],
     }
     print_results(values, *lines)
     for flaw in faults:
@@ -337,32 +343,26 @@ def suggest(
 
     Sentences without an answer and those with unsure ones are ranked by what is
     new in them, how many others lack the same, and what better ones teach
-    already. Each comes with the reason, the nearest rule and a program to accept
-    or to correct: the parser's or, marked as a guess, that of the most similar
-    training sentence. Add the corrected pairs to the training file, and train
-    again: nqg train TRAIN --from MODEL.
+    already. Each comes with the reason, the nearest rule and a legal program to
+    accept or to correct: the parser's or, marked as a guess, one that it is not
+    sure enough of, or that of the most similar training sentence. Add the
+    corrected pairs to the training file, and train again: nqg train TRAIN
+    --from MODEL.
     """
-    loaded = load_with_grammar(model, checked_device(device))
-    parser = loaded.parser if isinstance(loaded, Hybrid) else loaded
-    if not isinstance(parser, Parser):
-        raise NqgError(
-            f"{model}: expected a model with a grammar, whose gaps sentences could fill"
-        )
+    system = load_with_grammar(model, checked_device(device))
     # Rows are for programs, texts for people, pairs for the training file.
     rows, texts, pairs = [], [], []
-    for number, suggestion in enumerate(suggested(parser, log, data, count), start=1):
+    for number, suggestion in enumerate(suggested(system, log, data, count), start=1):
         nearest = suggestion.nearest and str(suggestion.nearest)
         rows.append(asdict(suggestion) | {"nearest": nearest})
         texts.append(f"{number}. {suggestion.source}\n   {suggestion.why}")
-        columns = [suggestion.source, suggestion.program or ""]
-        origin = "perhaps"
-        if suggestion.guess_of:
-            origin = f"a guess, that of '{suggestion.guess_of}'"
-            columns.append("guess")
         if suggestion.program:
-            texts.append(f"   {origin}: {suggestion.program}")
+            texts.append(f"   {_origin(suggestion)}: {suggestion.program}")
         if nearest:
             texts.append(f"   nearest rule: {nearest}")
+        columns = [suggestion.source, suggestion.program or ""]
+        if suggestion.is_guess:
+            columns.append("guess")
         pairs.append("\t".join(columns) + "\n")
     print_results(rows, *texts)
     if not rows and not terminal.output.as_json:
@@ -370,6 +370,15 @@ def suggest(
     if output:
         write_text(output, "".join(pairs))
         report_written(output)
+
+
+def _origin(suggestion: Suggestion) -> str:
+    """How far to trust a suggested program."""
+    if suggestion.guess_of:
+        return f"a guess, that of '{suggestion.guess_of}'"
+    if suggestion.is_guess:
+        return f"a guess, {in_percent(suggestion.confidence or 0.0)} sure"
+    return "perhaps"
 
 
 def check_model(

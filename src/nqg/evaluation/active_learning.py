@@ -4,6 +4,9 @@ A sentence teaches what is new in it: words that no rule knows, a pattern that j
 rules in positions where training never had them. A novelty that many sentences share is worth more
 than one of a single sentence, and less once a chosen sentence has it. So sentences are chosen one
 after the other, each for what is still new.
+
+Each comes with a program to accept or to correct: the best one that a reader has, even where it was
+not sure enough to be an answer, or that of a similar sentence. Only legal programs are offered.
 """
 
 from __future__ import annotations
@@ -17,13 +20,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nqg.answers import TOO_AMBIGUOUS, Answer
+from nqg.calls import calls_or_none, read_calls
 from nqg.data.example import Example, in_scope
 from nqg.data.example_files import format_of, read_examples
 from nqg.errors import FormatError, LimitExceeded, NqgError, Place
 from nqg.evaluation.data_checks import flaws
-from nqg.files import append_line, numbered_lines, strict_json
+from nqg.evaluation.legality import ModelTypes, ProgramCheck
+from nqg.files import append_line, numbered_lines, strict_json, write_text
 from nqg.grammar.grammar import Grammar, Rule
 from nqg.inference.gaps import Gaps, explained, gaps, nearest_sentence, words_lacking
+from nqg.inference.hybrid import Hybrid
 from nqg.inference.parser import Parser
 from nqg.model.confidence import rule_pairs
 from nqg.preprocessing.training_text import tokenized
@@ -44,8 +50,8 @@ class Suggestion:
     """A sentence to annotate, what is new in it, and where to begin: a program to correct, the
     nearest rule.
 
-    Where the program is a guess, `guess_of` is the training sentence, or the phrase, whose program
-    it is.
+    The program is legal. It is a guess where the model would not answer with it: then `guess_of` may
+    be the training sentence, or the phrase, whose program it is.
     """
 
     source: str
@@ -54,6 +60,8 @@ class Suggestion:
     nearest: Rule | None
     gaps: tuple[str, ...]
     guess_of: str | None = None
+    is_guess: bool = False
+    confidence: float | None = None
 
 
 def read_log_reversed(path: Path, lines: int | None = None) -> Iterator[str]:
@@ -76,7 +84,7 @@ def read_log_reversed(path: Path, lines: int | None = None) -> Iterator[str]:
 
 
 def suggested(
-    parser: Parser,
+    system: Parser | Hybrid,
     log: Path,
     train: Path | None,
     count: int,
@@ -84,7 +92,7 @@ def suggested(
 ) -> list[Suggestion]:
     """What to annotate of the last sentences of a log that the training file does not have."""
     sentences, examples = logged_sentences(log, train, most)
-    return list(suggestions(parser, sentences, count, examples))
+    return list(suggestions(system, sentences, count, examples))
 
 
 def logged_sentences(
@@ -120,14 +128,57 @@ def addable_examples(train: Path) -> list[Example]:
     return read_examples(train, allows_out_of_scope=True)
 
 
-def add_example(train: Path, example: Example, parser: Parser) -> None:
-    """Add a pair to a training file, unless `nqg check-data` would find a flaw in it."""
+def check_example(train: Path, example: Example, types: ModelTypes) -> ProgramCheck:
+    """What is wrong with a pair for a training file: a flaw that `nqg check-data` would find, or a
+    program that is not legal.
+    """
     raw = [*addable_examples(train), example]
-    line = format_of(train).line(example, Place(train, len(raw)))
-    for flaw in flaws(raw, tokenized(raw, parser.model.text)):
+    for flaw in flaws(raw, tokenized(raw, types.model.text)):
         if flaw.line == len(raw):
-            raise NqgError(f"{train} stays as it is: {flaw.found}; {flaw.remedy}")
+            return ProgramCheck(f"{flaw.found}; {flaw.remedy}")
+    if example.is_out_of_scope:
+        return ProgramCheck()
+    # Where all programs are calls, another notation is a mistake, not something new.
+    known = in_scope(raw[:-1])
+    if known and all(calls_or_none(pair.target) is not None for pair in known):
+        try:
+            read_calls(example.target)
+        except FormatError as error:
+            return ProgramCheck(error.reason)
+    return types.check(example.target)
+
+
+def add_example(
+    train: Path, example: Example, types: ModelTypes, *, allows_new: bool = False
+) -> None:
+    """Add a pair to a training file, unless something is wrong with it.
+
+    A program outside of the model's types is refused, too, unless it `allows_new` ones.
+    """
+    line = _line_of(train, example)
+    check = check_example(train, example, types)
+    if check.problem:
+        raise NqgError(f"{train} stays as it is: {check.problem}")
+    if check.new and not allows_new:
+        raise NqgError(f"{train} stays as it is: {check.new}")
     append_line(train, line)
+
+
+def remove_last_example(train: Path, example: Example) -> None:
+    """Take back the pair that was added to a training file last, if it is this one."""
+    line = _line_of(train, example).encode()
+    content = train.read_bytes() if train.exists() else b""
+    before, _, last = content.removesuffix(b"\n").rpartition(b"\n")
+    if last != line:
+        raise NqgError(
+            f"{train} stays as it is: its last pair is another one; edit the file"
+        )
+    write_text(train, before.decode() + "\n" if before else "")
+
+
+def _line_of(train: Path, example: Example) -> str:
+    place = Place(train, len(addable_examples(train)) + 1)
+    return format_of(train).line(example, place)
 
 
 class UnansweredSentence(NamedTuple):
@@ -138,31 +189,40 @@ class UnansweredSentence(NamedTuple):
 
     def value(self, worth: dict[str, float]) -> float:
         """What the sentence teaches; a long one takes longer to annotate."""
-        answer, doubt = self.answer, 1.0
-        if answer.target is not None:
-            doubt = 1 - (answer.confidence or answer.probability or 0.0)
+        judged, doubt = proposed(self.answer), 1.0
+        if judged:
+            doubt = 1 - (judged.confidence or judged.probability or 0.0)
         total = sum(worth[novelty] for novelty in self.novelties)
-        return doubt * total / math.sqrt(len(answer.source_tokens))
+        return doubt * total / math.sqrt(len(self.answer.source_tokens))
 
 
 def suggestions(
-    parser: Parser, sentences: Iterable[str], count: int, known: Sequence[Example] = ()
+    system: Parser | Hybrid,
+    sentences: Iterable[str],
+    count: int,
+    known: Sequence[Example] = (),
 ) -> Iterator[Suggestion]:
     """The sentences that teach most, best first; equal ones are suggested once, in the order of the
     log.
 
-    Where the parser has no program for a sentence, that of the nearest of the `known` examples is a
+    Where no reader has a program for a sentence, that of the nearest of the `known` examples is a
     guess.
     """
+    # Ask the grammar about every distinct sentence: a second reader would take long.
+    parser = parser_of(system)
     explaining = parser.with_options(replace(parser.options, gaps=True))
     answers = explaining.answers(distinct_sentences(sentences))
-    return chosen_suggestions(parser, answers, count, known)
+    return chosen_suggestions(system, answers, count, known)
 
 
 def chosen_suggestions(
-    parser: Parser, answers: Iterable[Answer], count: int, known: Sequence[Example] = ()
+    system: Parser | Hybrid,
+    answers: Iterable[Answer],
+    count: int,
+    known: Sequence[Example] = (),
 ) -> Iterator[Suggestion]:
-    """The `suggestions` among sentences whose answers, with gaps, are there already."""
+    """The `suggestions` among sentences whose answers by the grammar, with gaps, are there."""
+    parser = parser_of(system)
     candidates = []
     for answer in answers:
         new = novelties(answer, parser) if answer.source_tokens else ()
@@ -173,38 +233,74 @@ def chosen_suggestions(
         chain.from_iterable(candidate.novelties for candidate in candidates)
     )
     worth = {novelty: 1 + math.log(times) for novelty, times in demand.items()}
-    # Choose greedily: what a chosen sentence teaches is worth less in the next.
+    proposer = Proposer(system, parser, ModelTypes.of(parser.model), known)
+    suggested = 0
+    while suggested < count and candidates:
+        chosen = most_instructive(candidates, worth, count - suggested)
+        # Both readers together may be sure of what the grammar alone is not.
+        for suggestion in proposer.suggestions(chosen):
+            suggested += 1
+            yield suggestion
+
+
+def most_instructive(
+    candidates: list[UnansweredSentence], worth: dict[str, float], count: int
+) -> list[UnansweredSentence]:
+    """The sentences that teach most, chosen greedily and taken out of the candidates.
+
+    What a chosen sentence teaches is worth less in the next.
+    """
+    chosen = []
     for _ in range(min(count, len(candidates))):
         best = max(candidates, key=lambda candidate: candidate.value(worth))
         candidates.remove(best)
         for novelty in best.novelties:
             worth[novelty] *= REPEATED_WORTH
-        yield _suggestion(best, parser, known)
+        chosen.append(best)
+    return chosen
+
+
+def parser_of(system: Parser | Hybrid) -> Parser:
+    """The parser whose gaps sentences could fill."""
+    parser = system.parser if isinstance(system, Hybrid) else system
+    if not isinstance(parser, Parser):
+        raise NqgError(
+            f"expected a Parser, whose gaps sentences could fill, found {type(parser).__name__}"
+        )
+    return parser
 
 
 def novelties(answer: Answer, parser: Parser) -> tuple[str, ...]:
     """What is new to a parser in a sentence; sentences that lack the same have the same texts."""
-    if answer.target is None:
+    judged = proposed(answer)
+    if judged is None:
         lacking = gaps_of(answer, parser)
         new = [f"the word '{word}'" for word in lacking.unknown_tokens]
         if not lacking.is_whole:
             new.append(f"the pattern '{lacking.pattern}'")
         return tuple(new)
-    confidence = answer.probability if answer.confidence is None else answer.confidence
-    if answer.reading is None or confidence is None or confidence > SURE:
+    confidence = judged.probability if judged.confidence is None else judged.confidence
+    if judged.reading is None or confidence is None:
         return ()
-    derivation, grammar = answer.reading.derivation, parser.model.grammar
+    if answer.target is not None and confidence > SURE:
+        return ()
+    new = [f"the word '{word}'" for word in judged.unknown_words]
+    derivation, grammar = judged.reading.derivation, parser.model.grammar
     rules = [hyperedge.rule for hyperedge in derivation.hyperedges]
-    # Without manual rules, pairs of rules that training never had are what is new.
+    # Without manual rules, pairs of rules that training never had are new, too.
     calibrator = parser.model.calibrator
     if calibrator and all(rule in grammar.numbers for rule in rules):
-        new = []
         for pair in rule_pairs(derivation, grammar.numbers):
             if not calibrator.pairs.count(pair):
                 new.append(f"'{grammar[pair.child]}' in a new place")
-        if new:
-            return tuple(new)
+    if new:
+        return tuple(new)
     return (f"which of its readings is meant: '{rules[0]}'",)
+
+
+def proposed(answer: Answer) -> Answer | None:
+    """What the model answers or, below its threshold, would answer."""
+    return answer.withheld if answer.target is None else answer
 
 
 def gaps_of(answer: Answer, parser: Parser) -> Gaps:
@@ -222,44 +318,65 @@ def gaps_of(answer: Answer, parser: Parser) -> Gaps:
         return words_lacking(parser.grammar, words)
 
 
-def _suggestion(
-    candidate: UnansweredSentence, parser: Parser, known: Sequence[Example]
-) -> Suggestion:
-    answer, new = candidate
-    nearest = nearest_rule(parser.grammar, answer.source_tokens)
-    if answer.target is not None:
-        return Suggestion(
-            answer.source, f"unsure: {', '.join(new)}", answer.target, nearest, new
-        )
-    program, guess_of = _guess(answer, parser, known)
-    return Suggestion(
-        answer.source, explained(answer).reason, program, nearest, new, guess_of
-    )
+@dataclass(frozen=True)
+class Proposer:
+    """Finds a legal program for each sentence to annotate."""
+
+    system: Parser | Hybrid
+    parser: Parser
+    types: ModelTypes
+    known: Sequence[Example]
+
+    def suggestions(self, chosen: Sequence[UnansweredSentence]) -> Iterator[Suggestion]:
+        """The sentences with their best programs, but for those that both readers are sure of."""
+        answers: Iterable[Answer] = [candidate.answer for candidate in chosen]
+        if isinstance(self.system, Hybrid):
+            answers = self.system.answers(answer.source for answer in answers)
+        for candidate, answer in zip(chosen, answers):
+            confidence = answer.confidence or 0.0
+            if answer.target is None or confidence <= SURE:
+                yield self._with_program(candidate, answer)
+
+    def _with_program(
+        self, candidate: UnansweredSentence, answer: Answer
+    ) -> Suggestion:
+        """A suggestion with the first legal program of several, if there is one."""
+        by_grammar, new = candidate
+        why = explained(by_grammar).reason or answer.reason
+        if answer.target is not None:
+            why = f"unsure: {', '.join(new)}"
+        elif answer.withheld:
+            why = f"{why}; {', '.join(new)}"
+        nearest_by_words = nearest_rule(self.parser.grammar, by_grammar.source_tokens)
+        suggestion = Suggestion(answer.source, why, None, nearest_by_words, new)
+        best = proposed(answer)
+        if best and best.target and self.types.is_legal(best.target):
+            return replace(
+                suggestion,
+                program=best.target,
+                is_guess=answer.target is None,
+                confidence=best.confidence,
+            )
+        # The nearest training sentence may have a similar program.
+        tokenize = self.parser.model.text.sentences.tokenize
+        nearest = nearest_example(self.known, answer.source, tokenize)
+        if nearest:
+            if not self.types.is_legal(nearest.target):
+                return suggestion
+            return _guessed(suggestion, nearest.target, nearest.source)
+        # No example has a word of the sentence: the longest phrase that has an answer is all
+        # there is.
+        words = by_grammar.source_tokens
+        islands = gaps_of(by_grammar, self.parser).islands
+        phrases = [" ".join(words[island.start : island.end]) for island in islands]
+        for phrase in self.parser.answers(sorted(phrases, key=len, reverse=True)):
+            if phrase.target and self.types.is_legal(phrase.target):
+                return _guessed(suggestion, phrase.target, phrase.source)
+        return suggestion
 
 
-def _guess(
-    answer: Answer, parser: Parser, known: Sequence[Example]
-) -> tuple[str | None, str | None]:
-    """A program for a sentence without an answer and, if it is that of another text, this text."""
-    # A program may be ruled out by its types alone.
-    untyped = parser.with_options(replace(parser.options, typed=False, readings=1))
-    if answer.reason != TOO_AMBIGUOUS:
-        for reading in next(iter(untyped.answers([answer.source]))).readings:
-            return reading.target, None
-    # The nearest training sentence may have a similar program.
-    nearest = nearest_example(
-        known, answer.source, parser.model.text.sentences.tokenize
-    )
-    if nearest:
-        return nearest.target, nearest.source
-    # No example has a word of the sentence: the longest phrase that has an answer is all there is.
-    words = answer.source_tokens
-    islands = gaps_of(answer, parser).islands
-    phrases = [" ".join(words[island.start : island.end]) for island in islands]
-    for phrase in parser.answers(sorted(phrases, key=len, reverse=True)):
-        if phrase.target:
-            return phrase.target, phrase.source
-    return None, None
+def _guessed(suggestion: Suggestion, program: str, guess_of: str) -> Suggestion:
+    return replace(suggestion, program=program, guess_of=guess_of, is_guess=True)
 
 
 def nearest_example(

@@ -1,4 +1,6 @@
-"""Which programs of a dataset a target grammar rejects, and why the first of them."""
+"""Which programs are legal: those of a dataset under a target grammar, and one under the types of a
+model.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +10,17 @@ from functools import cache
 from pathlib import Path
 
 from nqg.data.example import Example
-from nqg.errors import NqgError, Place
+from nqg.errors import FormatError, NqgError, Place
 from nqg.extensions import load_extension
+from nqg.model.checkpoint import SavedModel
+from nqg.text.brackets import CODE_QUOTES, bracket_error
 from nqg.types.earley import Verdict
 from nqg.types.target_grammar import TargetGrammar
 
 # Languages of the paper are loaded by name.
 NAMED_GRAMMARS = {"funql": "nqg.paper.funql:funql_target_grammar"}
+# Tokens before the one that is new, as a message shows them.
+SHOWN_BEFORE = 4
 
 
 def target_grammar_named(name: str) -> TargetGrammar:
@@ -82,3 +88,75 @@ def legal_examples(
         )
     note(f"{rejections}; {share} are left out")
     return [example for number, example in enumerate(examples) if number not in illegal]
+
+
+@dataclass(frozen=True)
+class ProgramCheck:
+    """What is wrong with a program, in words: nothing if it is legal.
+
+    What is `new` is outside of the model's types, and a person may want to teach it. Any other
+    `problem` is a mistake.
+    """
+
+    problem: str = ""
+    new: str = ""
+
+    @property
+    def is_legal(self) -> bool:
+        return not self.problem and not self.new
+
+
+@dataclass(frozen=True)
+class ModelTypes:
+    """The types of a model, to which raw programs are held."""
+
+    model: SavedModel
+    grammar: TargetGrammar | None
+
+    @classmethod
+    def of(cls, model: SavedModel) -> ModelTypes:
+        return cls(model, model.legal_programs)
+
+    def check(self, program: str) -> ProgramCheck:
+        """Whether both readers of the model could give this program as an answer."""
+        try:
+            tokens = self._tokens(program)
+        except FormatError as error:
+            return ProgramCheck(error.reason)
+        problem = bracket_error(tokens, CODE_QUOTES) or self.model.problem(program)
+        if problem or self.grammar is None or self.grammar.accepts(tokens):
+            return ProgramCheck(problem)
+        # Several commands are legal if each of them is.
+        sequence = self.model.text.sequence
+        commands = sequence.commands(program) if sequence else ()
+        if len(commands) > 1:
+            for command in commands:
+                check = self.check(command)
+                if not check.is_legal:
+                    return check
+            return ProgramCheck()
+        return ProgramCheck(new=why_illegal(self.grammar.explain(tokens)))
+
+    def is_legal(self, program: str) -> bool:
+        return self.check(program).is_legal
+
+    def _tokens(self, program: str) -> tuple[str, ...]:
+        if self.model.language:
+            return self.model.language.tokenize(program)
+        return self.model.text.programs.normalized(program)
+
+
+def why_illegal(verdict: Verdict) -> str:
+    """The first token that makes a program illegal, and what may stand in its stead.
+
+    >>> lights = TargetGrammar.parse("<program> ::= on ( <lamp> )\\n<lamp> ::= desk | floor")
+    >>> why_illegal(lights.explain("on ( moon )".split()))
+    "no legal program has 'moon' after 'on ('; expected 'desk' or 'floor'"
+    """
+    legal = verdict.legal_tokens
+    before = " ".join(verdict.tokens[max(0, legal - SHOWN_BEFORE) : legal])
+    place = f"after '{before}'" if before else "at the beginning"
+    if legal == len(verdict.tokens):
+        return f"no legal program ends {place}; expected {verdict.expected}"
+    token = verdict.tokens[legal]
+    return f"no legal program has '{token}' {place}; expected {verdict.expected}"

@@ -6,11 +6,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from nqg.calls import Call, calls_or_none
 from nqg.data.example import Example, distinct_pairs
 from nqg.errors import counted
-from nqg.slots.slot import Slot
+from nqg.slots.slot import Slot, is_slot_name
 
 MOST_STEPS = 3
 MOST_NAMES = 30  # names that are written out to be pasted
@@ -18,6 +19,7 @@ SHOWN_FUNCTIONS = 5
 SECOND_READER = "a second reader often answers more (docs/hybrid.md): add the option"
 # A code has a digit and no space: A-1042, KX200.
 _CODE = re.compile(r"[A-Za-z]*[-_./]?\d[\w./-]*")
+_WORD = re.compile(r"\w+|[^\w\s]")
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ def next_steps(
 def slot_steps(
     examples: Sequence[Example], slots: Sequence[Slot]
 ) -> Iterator[NextStep]:
-    """Free text that is a list or a code, as far as the examples show, and should be declared."""
+    """What the examples show to be a list, codes or other names of values, and should be declared."""
     values = argument_values(examples)
     tables: list[str] = []
     files: list[str] = []
@@ -82,11 +84,10 @@ def slot_steps(
             reasons.append(f"'{slot.name}' (codes)")
         # A value that occurs once makes it likely that the next one is new (Good-Turing).
         elif min(counts.values()) > 1 and len(counts) <= MOST_NAMES:
-            names = " ".join(f"'{name}'" for name in sorted(counts))
             if "'" in "".join(counts):
                 continue
             tables.append(f'{slot.name} = {{ gazetteer = "{slot.name}.txt" }}')
-            files.append(f"printf '%s\\n' {names} > {slot.name}.txt")
+            files.append(_list_command(sorted(counts), f"{slot.name}.txt"))
             reasons.append(f"'{slot.name}' ({counted(len(counts), 'value')})")
     if tables:
         text = (
@@ -94,6 +95,97 @@ def slot_steps(
             "nqg.toml, and train with --settings nqg.toml:"
         )
         yield NextStep(text, ("[slots]", *tables, *files))
+    yield from synonym_steps(examples, slots)
+
+
+def _list_command(lines: Sequence[str], file: str) -> str:
+    """A command that writes lines, which have no quotation marks, into a file."""
+    quoted = " ".join(f"'{line}'" for line in lines)
+    return f"printf '%b\\n' {quoted} > {file}"
+
+
+def synonym_steps(
+    examples: Sequence[Example], slots: Sequence[Slot]
+) -> Iterator[NextStep]:
+    """Words that stand for values which sentences do not have: euros for EUR."""
+    declared = {slot.name for slot in slots}
+    tables: list[str] = []
+    files: list[str] = []
+    names: list[str] = []
+    for key, aliases in synonyms(examples).items():
+        if key in declared or len(aliases) > MOST_NAMES or not is_slot_name(key):
+            continue
+        lines = [f"{alias}\\t{value}" for alias, value in aliases.items()]
+        if "'" in "".join(lines):
+            continue
+        tables.append(f'{key} = {{ gazetteer = "{key}.tsv" }}')
+        files.append(_list_command(lines, f"{key}.tsv"))
+        alias, value = next(iter(aliases.items()))
+        names.append(f"'{key}' ({alias} is {value})")
+    if tables:
+        text = (
+            f"sentences have other words for {' and '.join(names)}; lists of them can grow "
+            "without new examples. In nqg.toml, for --settings nqg.toml:"
+        )
+        yield NextStep(text, ("[slots]", *tables, *files))
+
+
+def synonyms(examples: Sequence[Example]) -> Mapping[str, Mapping[str, str]]:
+    """Per argument, the words that stand for its values and for nothing else.
+
+    A word stands for a value that sentences do not have if it comes twice or more, and only in
+    sentences whose program has the value. Each of those needs such a word, and the argument two such
+    values.
+
+    >>> pairs = [("send 5 euros", "EUR"), ("3 euros to Jo", "EUR"), ("5 dollars", "USD"), ("7 dollars", "USD")]
+    >>> synonyms([Example(source, f'pay(currency="{value}")') for source, value in pairs])
+    {'currency': {'dollars': 'USD', 'euros': 'EUR'}}
+    """
+    sentences = [frozenset(_words(example.source)) for example in examples]
+    uses = Counter(chain.from_iterable(sentences))
+    # The sentences in which each argument has each value.
+    places: dict[str, dict[str, set[int]]] = {}
+    for number, example in enumerate(examples):
+        for call in _calls([example]):
+            for name, value in call.arguments.items():
+                if isinstance(value, str):
+                    by_value = places.setdefault(name, {})
+                    by_value.setdefault(value, set()).add(number)
+    found: dict[str, Mapping[str, str]] = {}
+    for name, by_value in places.items():
+        aliases: dict[str, str] = {}
+        for value, numbers in by_value.items():
+            of_value = [sentences[number] for number in sorted(numbers)]
+            words = _exclusive_words(value, of_value, uses)
+            aliases.update(dict.fromkeys(words, value))
+        if len(set(aliases.values())) > 1:
+            found[name] = dict(sorted(aliases.items()))
+    return found
+
+
+def _exclusive_words(
+    value: str, sentences: Sequence[frozenset[str]], uses: Counter[str]
+) -> list[str]:
+    """As few words as possible that only these sentences have, one in each without the value.
+
+    None, if a sentence has no such word, or if one comes in a single sentence only.
+    """
+    counts = Counter(chain.from_iterable(sentences))
+    exclusive = {word for word, count in counts.items() if 1 < count == uses[word]}
+    left = [one & exclusive for one in sentences if not one.issuperset(_words(value))]
+    chosen: list[str] = []
+    while left:
+        frequencies = Counter(chain.from_iterable(left))
+        if not frequencies:
+            return []
+        best = min(frequencies, key=lambda word: (-frequencies[word], word))
+        chosen.append(best)
+        left = [words for words in left if best not in words]
+    return chosen
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.lower())
 
 
 def template_steps(

@@ -50,11 +50,16 @@ class Notice:
 
 @dataclass(frozen=True)
 class WorkDone:
-    """How far a piece of work is; the total may be unknown."""
+    """How far a piece of work is; the total may be unknown.
+
+    Work on a held-out fold says which `fold` of how many `folds` it is.
+    """
 
     what: str
     done: int
     total: int | None
+    fold: int = 0
+    folds: int = 0
 
 
 @dataclass(frozen=True)

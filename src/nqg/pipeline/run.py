@@ -40,7 +40,7 @@ class Run:
     """What all stages of one training share; without a folder, nothing is kept.
 
     The bars of a training begin with its `label`, as "fold 2 of 5 · ". `stages` are those that it
-    passes.
+    passes. A training without one of several `folds` has the number of that `fold`, from 1.
     """
 
     settings: RunSettings = RunSettings()  # noqa: RUF009 (frozen)
@@ -50,6 +50,8 @@ class Run:
     listener: Listener = ignore
     label: str = ""
     stages: tuple[Stage, ...] = ()
+    fold: int = 0
+    folds: int = 0
 
     def locked(self) -> AbstractContextManager[None]:
         """Keep other trainings in the same folder away until the block ends."""
@@ -73,7 +75,8 @@ class Run:
         self.listener(Notice(f"warning: {text}", Level.WARNING))
 
     def progress(self, what: str, done: int, total: int | None) -> None:
-        self.listener(WorkDone(f"{self.label}{what}", done, total))
+        text = f"{self.label}{what}"
+        self.listener(WorkDone(text, done, total, self.fold, self.folds))
 
     def path(self, name: str) -> Path | None:
         """The path of a file of this training, in a folder that exists; None if nothing is kept."""
@@ -96,7 +99,8 @@ class Run:
     def for_fold(self, number: int, count: int) -> Run:
         """The run of the training without one fold."""
         folder = self.folder and self.folder / f"fold-{number}"
-        return replace(self, folder=folder, label=f"fold {number} of {count} · ")
+        label = f"fold {number} of {count} · "
+        return replace(self, folder=folder, label=label, fold=number, folds=count)
 
     def recorded(
         self, name: str, kind: type[Result], fingerprint: str

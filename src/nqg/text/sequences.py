@@ -136,7 +136,7 @@ class SequenceFormat:
 
     def join(self, programs: Iterable[str]) -> str:
         """The program of several commands, of which each `is_command`."""
-        calls = chain.from_iterable(self._calls(program) for program in programs)
+        calls = chain.from_iterable(self.commands(program) for program in programs)
         return f"{self.opening}{self.separator.join(calls)}{self.closing}"
 
     def is_command(self, program: str) -> bool:
@@ -145,9 +145,10 @@ class SequenceFormat:
         >>> [SequenceFormat().is_command(program) for program in ("on(lamp)", "lamp")]
         [True, False]
         """
-        return bool(self._calls(program))
+        return bool(self.commands(program))
 
-    def _calls(self, program: str) -> tuple[str, ...]:
+    def commands(self, program: str) -> tuple[str, ...]:
+        """The commands of a program, in their order; none where it is not a sequence of calls."""
         if self.opening:
             return json_calls(program).calls
         return code_calls(program).calls

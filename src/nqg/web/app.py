@@ -30,16 +30,17 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from nqg import __version__
-from nqg.data.example import Example
 from nqg.errors import DamagedModel, NqgError
 from nqg.web.chat import Forwarder, PassOn, chat
 from nqg.web.messages import (
     BatchRequest,
     BatchResponse,
+    CheckResponse,
     ErrorResponse,
     ExampleRequest,
     ExampleResponse,
     ModelResponse,
+    Pair,
     ParseRequest,
     ParseResponse,
     RulesResponse,
@@ -179,10 +180,21 @@ async def suggestions(
     return SuggestionsResponse(suggestions=list(map(SuggestedSentence.of, suggested)))
 
 
+@api.post("/api/check", summary="Whether a pair may be added to the training file")
+async def check(request: Pair, service: Served) -> CheckResponse:
+    found = await service.check(request.example())
+    return CheckResponse(problem=found.problem, new=found.new)
+
+
 @api.post("/api/examples", summary="Add a pair to the training file")
 async def add_example(request: ExampleRequest, service: Served) -> ExampleResponse:
-    example = Example(request.source.strip(), request.target.strip())
-    return ExampleResponse(file=str(await service.accept(example)))
+    file = await service.accept(request.example(), allows_new=request.allows_new)
+    return ExampleResponse(file=str(file))
+
+
+@api.post("/api/undo", summary="Take back the pair that was added last")
+async def undo(request: Pair, service: Served) -> ExampleResponse:
+    return ExampleResponse(file=str(await service.take_back(request.example())))
 
 
 @api.get("/api/model", summary="What is being served")

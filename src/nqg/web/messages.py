@@ -11,8 +11,8 @@ from rich.cells import cell_len
 
 from nqg.answers import Answer, ChartSpan, Correction, Reading, exact_match, in_percent
 from nqg.calls import calls_or_none
-from nqg.data.example import OUT_OF_SCOPE
-from nqg.evaluation.active_learning import Suggestion
+from nqg.data.example import OUT_OF_SCOPE, Example
+from nqg.evaluation.active_learning import SURE, Suggestion
 from nqg.grammar.derivation import Tokens
 from nqg.grammar.hypergraph import Span
 from nqg.inference.gaps import Gaps
@@ -140,6 +140,8 @@ def gaps_picture(gaps: Gaps) -> Markup:
         "loose": "known, but it does not fit here",
         "unknown": "no rule knows it",
     }
+    if not gaps.uncovered:
+        titles["island"] = "the grammar derives each part, but no rule joins them"
     # Islands and uncovered words together are the sentence, once they are sorted.
     parts = [(span.start, span.end, "island") for span in gaps.islands]
     for at in gaps.uncovered:
@@ -476,18 +478,24 @@ class ParseResponse(Message):
 def sureness(answer: Answer) -> str:
     """How far to trust a program, in words: its confidence, or that nobody knows.
 
-    >>> [sureness(Answer("run", "RUN", 1.0, confidence=confidence)) for confidence in (0.914, 0.2, None)]
-    ['91 % sure', 'doubtful: 20 % sure', 'the only reading']
+    >>> [sureness(Answer("run", "RUN", 1.0, confidence=confidence)) for confidence in (0.96, 0.914, 0.2)]
+    ['sure: 96 %', 'likely, check it: 91 %', 'doubtful, check it: 20 %']
+    >>> sureness(Answer("run", "RUN", 1.0)), sureness(Answer("run", "RUN", 0.7))
+    ('the only reading', 'the most probable reading: 70 %')
     """
     if answer.target is None or answer.probability is None:
         return ""
     if answer.confidence is not None:
-        doubt = "" if answer.confidence >= 0.5 else "doubtful: "
-        return f"{doubt}{in_percent(answer.confidence)} sure"
+        words = "doubtful, check it"
+        if answer.confidence >= SURE:
+            words = "sure"
+        elif answer.confidence >= 0.5:
+            words = "likely, check it"
+        return f"{words}: {in_percent(answer.confidence)}"
     # The sum of all readings is 1 but for rounding.
     if answer.probability > 1 - 1e-6:
         return "the only reading"
-    return f"{in_percent(answer.probability)} of the probability of all readings"
+    return f"the most probable reading: {in_percent(answer.probability)}"
 
 
 class BatchRow(Message):
@@ -501,6 +509,9 @@ class BatchRow(Message):
     confidence: float | None
     calls: list[CallFound] | None
     reason: str
+    kind: str = Field(description="'answered', or in a word why there is no program.")
+    missing: list[str]
+    withheld: str | None = Field(description="A program that is not sure enough.")
     corrections: list[Correction]
     is_right: bool | None
 
@@ -521,6 +532,9 @@ class BatchRow(Message):
             confidence=judged.confidence,
             calls=CallFound.all_of(answer),
             reason=answer.reason,
+            kind=answer.kind,
+            missing=list(answer.missing),
+            withheld=answer.withheld.target if answer.withheld else None,
             corrections=list(answer.all_corrections),
             is_right=is_right,
         )
@@ -583,6 +597,7 @@ class RuleFound(Message):
     uses: int
     examples: list[str]
     by_hand: bool = Field(description="Written by hand, not learned from examples.")
+    group: str = Field(description="The function that it writes, or its kind.")
     drawing: str
 
 
@@ -597,7 +612,8 @@ class RulesResponse(Message):
 class SuggestedSentence(Message):
     """A sentence to annotate, why, the nearest rule as HTML and, perhaps, a program to accept or to correct.
 
-    A guess is the program of another sentence, or of a part of this one, which `guess_of` names.
+    The program is legal. A guess is not sure enough to be an answer, or it is the program of another sentence or of a
+    part of this one, which `guess_of` names.
     """
 
     source: str
@@ -605,6 +621,8 @@ class SuggestedSentence(Message):
     program: str | None
     nearest: str | None
     guess_of: str | None
+    is_guess: bool
+    confidence: float | None
 
     @classmethod
     def of(cls, found: Suggestion) -> SuggestedSentence:
@@ -615,6 +633,8 @@ class SuggestedSentence(Message):
             program=found.program,
             nearest=nearest,
             guess_of=found.guess_of,
+            is_guess=found.is_guess,
+            confidence=found.confidence,
         )
 
 
@@ -624,17 +644,35 @@ class SuggestionsResponse(Message):
     suggestions: list[SuggestedSentence]
 
 
-class ExampleRequest(Message):
-    """A pair for the training file."""
+class Pair(Message):
+    """A sentence and its program."""
 
     source: Text
     target: Text
 
+    def example(self) -> Example:
+        return Example(self.source.strip(), self.target.strip())
+
+
+class ExampleRequest(Pair):
+    """A pair for the training file."""
+
+    allows_new: bool = Field(
+        default=False, description="Take a program outside of the model's types, too."
+    )
+
 
 class ExampleResponse(Message):
-    """Where a pair was added."""
+    """The training file, which has a pair more or less now."""
 
     file: str
+
+
+class CheckResponse(Message):
+    """What is wrong with a pair: nothing, a mistake, or that its program is `new` to the model's types."""
+
+    problem: str
+    new: str
 
 
 class SampleAnswer(Message):

@@ -13,6 +13,7 @@ import html
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.resources import files
 from itertools import accumulate, groupby, pairwise
 
@@ -22,6 +23,7 @@ from nqg.answers import Answer, Reading, in_percent
 from nqg.errors import counted
 from nqg.grammar.derivation import Derivation, Tokens
 from nqg.grammar.grammar import Grammar, NonTerminal, Rule, SlotInstance, Symbols
+from nqg.web.json_layout import indented
 
 CHARACTER = 8.0  # pixels: a monospaced character at 13 px, with a little air
 GAP = 18.0  # between neighbours in a row
@@ -30,9 +32,11 @@ BOX_HEIGHT = 44.0
 LEVEL_HEIGHT = 84.0  # from one row of boxes to the next
 MARGIN = 8.0
 LONGEST_SIDE = 30  # characters of a rule's side that a box shows
+HUES = 8  # colours that the hyperedges take in turn
+PLAIN = "plain"  # the class of what has no colour
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Alignment:
     """Which hyperedges read the words and write the tokens; hyperedges are numbered as the
     derivation lists them.
@@ -52,6 +56,20 @@ class Alignment:
     lasts: tuple[int, ...]
     # For every hyperedge, how far it is above its deepest leaf.
     heights: tuple[int, ...]
+
+    @cached_property
+    def hues(self) -> Sequence[str]:
+        """The class of each hyperedge that names its colour.
+
+        Those that read words and write tokens take the colours in turn, in the order of the words.
+        Rules that only join others, or only leave words out, have none.
+        """
+        classes = [PLAIN] * len(self.lasts)
+        writers = set(self.tokens)
+        readers = [number for number in dict.fromkeys(self.words) if number in writers]
+        for rank, number in enumerate(readers):
+            classes[number] = f"hue-{rank % HUES}"
+        return classes
 
 
 def alignment(derivation: Derivation) -> Alignment:
@@ -220,7 +238,6 @@ def joined(texts: Iterable[str]) -> Markup:
     return Markup("".join(map(escaped, texts)))
 
 
-HUES = 6  # colours that the hyperedges take in turn
 MAX_DRAWN_TOKENS = 600  # of a target that are drawn
 _WHITE_SPACE = re.compile(r"\s*")
 MAX_DRAWN_HYPEREDGES = 400  # of a derivation that are drawn as a tree
@@ -239,21 +256,49 @@ def in_notebook(*pictures: str) -> str:
 def derivation_picture(
     derivation: Derivation, scores: Sequence[float] = (), program: str = ""
 ) -> Markup:
-    """The program on top, the tree of hyperedges under it, the source words below; `scores` are a
-    model's.
+    """The sentence and the program in the same colours, and the tree of hyperedges under them;
+    `scores` are a model's.
 
     `program` is the target as training data writes it. What the value of a slot wrote is named
     after the slot.
     """
-    aligned, target = alignment(derivation), derivation.target
-    # The program, token by token, with the colour of what wrote each.
-    pieces = program_pieces(program, target)
+    aligned = alignment(derivation)
+    if len(derivation.hyperedges) <= MAX_DRAWN_HYPEREDGES:
+        tree = _tree(derivation, aligned, scores)
+    else:
+        tree = element(
+            "p", f"{len(derivation.hyperedges):,} applications: too many to draw."
+        )
+    return element(
+        "div",
+        sentence_line(derivation, aligned),
+        program_line(derivation, aligned, program),
+        element("div", tree, class_="scroll"),
+        class_="nqg-tree",
+    )
+
+
+def sentence_line(derivation: Derivation, aligned: Alignment) -> Markup:
+    """The words of the sentence, in the colours of the rules that read them."""
+    words: list[str] = []
+    for word, number in zip(derivation.source, aligned.words, strict=True):
+        kind = f"read {aligned.hues[number]}"
+        words += [element("span", word, class_=kind, data_node=number), " "]
+    return element(
+        "p", *words[:-1], class_="words", aria_label="Sentence, word by word"
+    )
+
+
+def program_line(derivation: Derivation, aligned: Alignment, program: str) -> Markup:
+    """The program, token by token, in the colours of the rules that wrote them."""
+    target = derivation.target
+    pieces = program_pieces(indented(program), target)
     writers = [aligned.tokens[at] for _, _, at in pieces]
     tokens: list[str] = []
     for at, (gap, token, _) in enumerate(pieces[:MAX_DRAWN_TOKENS]):
         number = writers[at]
         slot = slot_name(derivation.hyperedges[number].rule)
-        kind, name = f"token hue-{number % HUES}", None
+        kind, name = f"token {aligned.hues[number]}", None
         if slot:
             kind += " slot"
             # The last of the tokens that the value wrote names the slot.
@@ -265,18 +310,7 @@ def derivation_picture(
         ]
     if len(target) > MAX_DRAWN_TOKENS:
         tokens.append(f" … and {len(target) - MAX_DRAWN_TOKENS:,} more tokens")
-    written = element(
-        "p", *tokens, class_="target", aria_label="Program, token by token"
-    )
-    if len(derivation.hyperedges) <= MAX_DRAWN_HYPEREDGES:
-        tree = _tree(derivation, aligned, scores)
-    else:
-        tree = element(
-            "p", f"{len(derivation.hyperedges):,} applications: too many to draw."
-        )
-    return element(
-        "div", written, element("div", tree, class_="scroll"), class_="nqg-tree"
-    )
+    return element("p", *tokens, class_="target", aria_label="Program, token by token")
 
 
 def program_pieces(program: str, target: Tokens) -> list[tuple[str, str, int]]:
@@ -317,12 +351,14 @@ def _tree(
         parents.update(dict.fromkeys(below, parent))
     # The root is number 0 and has no edge above it.
     for at in range(1, len(boxes)):
-        edges.append(_edge(boxes[parents[at]], boxes[at].x, boxes[at].y, at))
+        box, hue = boxes[at], aligned.hues[at]
+        edges.append(_edge(boxes[parents[at]], box.x, box.y, at, hue))
     for word, x, number in zip(
         derivation.source, layout.words, aligned.words, strict=True
     ):
-        edges.append(_edge(boxes[number], x, layout.word_line - 14, number))
-        kind = f"word hue-{number % HUES}"
+        hue = aligned.hues[number]
+        edges.append(_edge(boxes[number], x, layout.word_line - 14, number, hue))
+        kind = f"word {hue}"
         label = element(
             "text", word, x=x, y=layout.word_line, class_=kind, data_node=number
         )
@@ -330,7 +366,8 @@ def _tree(
     for number, hyperedge in enumerate(hyperedges):
         caption = rule_caption(derivation, number, children[number], scores)
         last = aligned.lasts[number]
-        nodes.append(_box(number, hyperedge.rule, boxes[number], last, caption))
+        box, hue = boxes[number], aligned.hues[number]
+        nodes.append(_box(number, hyperedge.rule, box, last, caption, hue))
     # Edges come first, because what SVG draws later lies on top.
     return element(
         "svg",
@@ -346,7 +383,7 @@ def _tree(
     )
 
 
-def _edge(box: Box, x: float, y: float, number: int) -> Markup:
+def _edge(box: Box, x: float, y: float, number: int, hue: str) -> Markup:
     """A line that bends in the gap under `box` and then goes straight down, so that it crosses no
     other box.
     """
@@ -354,7 +391,7 @@ def _edge(box: Box, x: float, y: float, number: int) -> Markup:
     middle = (top + turn) / 2
     bend = f"C{box.x:.1f} {middle:.1f} {x:.1f} {middle:.1f} {x:.1f} {turn:.1f}"
     path = f"M{box.x:.1f} {top:.1f}{bend}V{y:.1f}"
-    return element("path", d=path, class_=f"hue-{number % HUES}", data_node=number)
+    return element("path", d=path, class_=hue, data_node=number)
 
 
 def rule_caption(
@@ -384,9 +421,11 @@ def rule_caption(
     return caption
 
 
-def _box(number: int, rule: Rule, box: Box, last: int, caption: str) -> Markup:
+def _box(
+    number: int, rule: Rule, box: Box, last: int, caption: str, hue: str
+) -> Markup:
     source, target = box.lines
-    left, kind = box.x - box.width / 2, f"node hue-{number % HUES}"
+    left, kind = box.x - box.width / 2, f"node {hue}"
     if isinstance(rule, SlotInstance):
         kind += " slot"
     frame = element("rect", x=left, y=box.y, width=box.width, height=BOX_HEIGHT, rx=8)

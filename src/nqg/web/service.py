@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Generic, Literal, TypeVar, cast
 
@@ -21,9 +22,12 @@ from nqg.errors import DamagedModel, NqgError
 from nqg.evaluation.active_learning import (
     Suggestion,
     add_example,
+    check_example,
     chosen_suggestions,
     logged_sentences,
+    remove_last_example,
 )
+from nqg.evaluation.legality import ModelTypes, ProgramCheck
 from nqg.grammar.grammar import SEPARATOR, Grammar, Rule
 from nqg.inference.decoding import DecodeOptions
 from nqg.inference.gaps import Gaps, explained
@@ -32,6 +36,7 @@ from nqg.inference.parser import Parser
 from nqg.model.checkpoint import spread
 from nqg.sql.database import Database
 from nqg.sql.execution import executed
+from nqg.types.rule_groups import function_names, rule_groups
 from nqg.web.messages import RuleFound, RulesResponse
 from nqg.web.middleware import Busy, HTTPError, Limits, token_count
 from nqg.web.render import rule_picture
@@ -43,7 +48,7 @@ SUGGESTIONS = 6
 FEW_SENTENCES = 8
 LONG_BATCH = "the programs of the batch have too many tokens"
 
-RuleOrder = Literal["grammar", "uses"]
+RuleOrder = Literal["function", "grammar", "uses"]
 Query = TypeVar("Query")
 Result = TypeVar("Result")
 Work = TypeVar("Work")
@@ -205,6 +210,11 @@ class UsageCounter:
         self._counts = Counter[Rule]()
         self._examples = defaultdict[Rule, list[str]](list)
         self._by_hand = frozenset(by_hand)
+        # Which group a rule is in, and what that is called.
+        self._groups: dict[Rule, tuple[int, str]] = {}
+        functions = function_names(grammar.target_grammar)
+        for rank, group in enumerate(rule_groups(self._rules, functions)):
+            self._groups.update(dict.fromkeys(group.rules, (rank, group.title)))
 
     def count(self, answer: Answer, *, is_example: bool = False) -> None:
         for command in answer.commands:
@@ -228,8 +238,8 @@ class UsageCounter:
         limit: int,
         by_hand: bool = False,
     ) -> RulesResponse:
-        """The rules, or those by hand, that have every word of `text`, in the grammar's order or
-        most used first.
+        """The rules, or those by hand, that have every word of `text`, in the grammar's order, by
+        function or most used first.
         """
         words = text.lower().split()
         matching: list[tuple[int, Rule]] = []
@@ -239,8 +249,10 @@ class UsageCounter:
                 if all(word in written for word in words):
                     matching.append((number, rule))
         # The sort is stable, so rules of equal use stay in the grammar's order.
-        if order == "uses":
+        if order != "grammar":
             matching.sort(key=lambda numbered: -self._counts[numbered[1]])
+        if order == "function":
+            matching.sort(key=lambda numbered: self._groups[numbered[1]])
         # Draw the rules of this page only; all that match are counted.
         page = [
             self._found(*numbered) for numbered in matching[offset : offset + limit]
@@ -257,6 +269,7 @@ class UsageCounter:
             uses=self._counts[rule],
             examples=self._examples.get(rule, []),
             by_hand=rule in self._by_hand,
+            group=self._groups[rule][1],
             drawing=rule_picture(rule),
         )
 
@@ -392,7 +405,8 @@ class Service:
         for start in range(0, len(sentences), FEW_SENTENCES):
             part = sentences[start : start + FEW_SENTENCES]
             answers += await batcher.run(lambda part=part: list(parser.answers(part)))
-        chosen = chosen_suggestions(parser, answers, count, examples)
+        system = self._model.with_options(options)
+        chosen = chosen_suggestions(system, answers, count, examples)
         suggestions: list[Suggestion] = []
         suggestion = await batcher.run(lambda: next(chosen, None))
         while suggestion is not None:
@@ -400,11 +414,30 @@ class Service:
             suggestion = await batcher.run(lambda: next(chosen, None))
         return suggestions
 
-    async def accept(self, example: Example) -> Path:
+    async def check(self, example: Example) -> ProgramCheck:
+        """What is wrong with a pair for the training file."""
+        _, train = self._reviewed()
+        return await self._started().run(
+            lambda: check_example(train, example, self._types)
+        )
+
+    async def accept(self, example: Example, *, allows_new: bool = False) -> Path:
         """Add a pair to the training file, and say which that is."""
         _, train = self._reviewed()
-        await self._started().run(lambda: add_example(train, example, self.parser))
+        await self._started().run(
+            lambda: add_example(train, example, self._types, allows_new=allows_new)
+        )
         return train
+
+    async def take_back(self, example: Example) -> Path:
+        """Remove the pair that was added to the training file last."""
+        _, train = self._reviewed()
+        await self._started().run(lambda: remove_last_example(train, example))
+        return train
+
+    @cached_property
+    def _types(self) -> ModelTypes:
+        return ModelTypes.of(self.parser.model)
 
     def _reviewed(self) -> tuple[Path, Path]:
         if self.log is None or self.review is None:

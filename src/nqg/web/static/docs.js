@@ -30,7 +30,9 @@ function command(path, method, sentences) {
   const bodies = {
     "/api/parse": { sentence: sentences[0], readings: 3 },
     "/api/batch": { sentences: sentences.slice(0, 2) },
+    "/api/check": { source: sentences[0], target: "…" },
     "/api/examples": { source: sentences[0], target: "…" },
+    "/api/undo": { source: sentences[0], target: "…" },
   };
   const query = path === "/api/rules" ? `?search=${encodeURIComponent(sentences[0].split(" ")[0])}` : "";
   const words = [`curl -s ${quoted(`${location.origin}${path}${query}`)}`];
@@ -43,7 +45,7 @@ function endpoint(path, method, operation, sentences) {
   const answer = operation.responses["200"].content["application/json"].schema;
   const parameters = (operation.parameters ?? []).map((each) => field(each.name, each.schema));
   return make("article", { className: "card" },
-    make("h2", {}, make("span", { className: "badge grammar", textContent: method.toUpperCase() }), " ", make("code", { textContent: path })),
+    make("h2", {}, make("span", { className: "badge right", textContent: method.toUpperCase() }), " ", make("code", { textContent: path })),
     make("p", { textContent: operation.summary }),
     command(path, method, sentences),
     ...(parameters.length ? [make("div", { className: "scroll" }, make("table", {}, make("tbody", {}, ...parameters)))] : []),

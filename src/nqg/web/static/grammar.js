@@ -21,20 +21,35 @@ export async function list() {
 function show({ found, rules }) {
   const range = rules.length ? `, ${offset + 1} to ${offset + rules.length} shown` : "";
   say(byId("rules-status"), `${found.toLocaleString("en")} ${found === 1 ? "rule" : "rules"}${range}`);
-  byId("rules").replaceChildren(...rules.map(row));
+  byId("rules").replaceChildren(...(byId("order").value === "function" ? grouped(rules) : rules.map(row)));
   byId("earlier").disabled = offset === 0;
   byId("later").disabled = offset + rules.length >= found;
+}
+
+// A heading before the first rule of each group.
+function grouped(rules) {
+  const rows = [];
+  let group = null;
+  for (const rule of rules) {
+    if (rule.group !== group) {
+      const heading = make("th", { scope: "rowgroup", colSpan: 3, textContent: rule.group });
+      rows.push(make("tr", { className: "group" }, heading));
+      group = rule.group;
+    }
+    rows.push(row(rule));
+  }
+  return rows;
 }
 
 function row(rule) {
   const examples = rule.examples.map((sentence) =>
     make("button", { type: "button", className: "chip", textContent: sentence, onclick: () => open(sentence) }),
   );
-  return make("tr", {},
+  return make("tr", { className: "found" },
     make("td", {}, ...drawn(rule.drawing),
       ...(rule.by_hand ? [make("span", { className: "badge", textContent: "by hand" })] : [])),
     make("td", { className: "number", textContent: rule.uses.toLocaleString("en") }),
-    make("td", {}, ...examples));
+    make("td", {}, ...examples.slice(0, 1), ...(rule.uses > 1 && examples.length ? [make("span", { className: "muted", textContent: `+ ${rule.uses - 1}` })] : [])));
 }
 
 function open(sentence) {

@@ -36,5 +36,6 @@ ask("/api/model").then((model) => {
   byId("model").textContent = `${model.name} · ${model.rules.toLocaleString("en")} rules`;
   parsing.introduce(model);
   grammar.introduce(model);
+  batch.introduce(model);
   byId("tab-review").hidden = !model.has_review;
 }, () => {});

@@ -11,8 +11,16 @@ export function fit(picture) {
   return width * scale > room + 1 ? scale : null;
 }
 
+let listening = new AbortController();
+
+// Whatever is in the figure; an earlier drawing in it is forgotten.
 export function lightUp(figure, caption, legend) {
   caption.replaceChildren(...legend);
+  caption.classList.remove("lit");
+  figure.classList.remove("lighting");
+  listening.abort();
+  listening = new AbortController();
+  const { signal } = listening;
   const nodes = new Map([...figure.querySelectorAll(".node")].map((node) => [Number(node.dataset.node), node]));
   const parts = [...figure.querySelectorAll("[data-node]")];
   let chosen = null;
@@ -36,8 +44,8 @@ export function lightUp(figure, caption, legend) {
     const part = target.closest?.("[data-node]");
     return part ? Number(part.dataset.node) : null;
   };
-  figure.addEventListener("pointerover", (event) => show(numberOf(event.target)));
-  figure.addEventListener("pointerleave", () => show(numberOf(document.activeElement)));
-  figure.addEventListener("focusin", (event) => show(numberOf(event.target)));
-  figure.addEventListener("focusout", () => show(null));
+  figure.addEventListener("pointerover", (event) => show(numberOf(event.target)), { signal });
+  figure.addEventListener("pointerleave", () => show(numberOf(document.activeElement)), { signal });
+  figure.addEventListener("focusin", (event) => show(numberOf(event.target)), { signal });
+  figure.addEventListener("focusout", () => show(null), { signal });
 }

@@ -1,0 +1,85 @@
+"""JSON with line breaks and indentation, for people; nothing but white space changes."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+
+INDENTATION = "  "
+LINE_WIDTH = 60  # characters of an object or a list that stays on one line
+_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[{}\[\],:]|[^\s{}\[\],:"]+')
+_CLOSING = {"{": "}", "[": "]"}
+
+
+@dataclass
+class _Bracket:
+    """An object or a list, whose items are texts or brackets in their turn."""
+
+    opening: str
+    items: list[list[str | _Bracket]] = field(default_factory=lambda: [[]])
+
+    def flat(self) -> str:
+        items = []
+        for item in self.items:
+            item_text = ""
+            for each in item:
+                item_text += each if isinstance(each, str) else each.flat()
+            items.append(item_text)
+        return f"{self.opening}{', '.join(items)}{_CLOSING[self.opening]}"
+
+    def lines(self, depth: int) -> str:
+        """The text at a depth, on one line if that is short enough."""
+        flat = self.flat()
+        if len(flat) <= LINE_WIDTH:
+            return flat
+        inner, outer = INDENTATION * (depth + 1), INDENTATION * depth
+        items = []
+        for item in self.items:
+            item_text = inner
+            for each in item:
+                item_text += each if isinstance(each, str) else each.lines(depth + 1)
+            items.append(item_text)
+        body = ",\n".join(items)
+        return f"{self.opening}\n{body}\n{outer}{_CLOSING[self.opening]}"
+
+
+def indented(program: str) -> str:
+    """A program in JSON over several lines, if it is long; any other program as it is.
+
+    >>> call = '{"name": "get_weather", "arguments": {"city": "Oslo", "day": "tomorrow"}}'
+    >>> print(indented(call))
+    {
+      "name": "get_weather",
+      "arguments": {"city": "Oslo", "day": "tomorrow"}
+    }
+    >>> indented("dim(lamp, 20)")
+    'dim(lamp, 20)'
+    """
+    # Programs may be nested as deeply as they like; the deepest stay on one line.
+    try:
+        if isinstance(json.loads(program), dict | list):
+            return _outermost(program).lines(0)
+    except (ValueError, RecursionError):
+        pass
+    return program
+
+
+def _outermost(program: str) -> _Bracket:
+    """The object or the list that a program is."""
+    whole = _Bracket("[")
+    opened = [whole]
+    for token in _TOKEN.findall(program):
+        if token in _CLOSING:
+            bracket = _Bracket(token)
+            opened[-1].items[-1].append(bracket)
+            opened.append(bracket)
+        elif token in _CLOSING.values():
+            opened.pop()
+        elif token == ",":
+            opened[-1].items.append([])
+        else:
+            opened[-1].items[-1].append(": " if token == ":" else token)
+    (outermost,) = whole.items[0]
+    assert isinstance(outermost, _Bracket), "the program is an object or a list"
+    return outermost
