@@ -308,7 +308,7 @@ PairsFile = Annotated[
     option(
         "-o --output",
         "FILE.tsv",
-        "Write pairs to correct; a guess has a third column, to be removed with it.",
+        "Write pairs to review; delete the third column, which marks guesses.",
     ),
 ]
 
@@ -386,7 +386,9 @@ def check_model(
         f"{model} is whole: its files are those that were saved, and it scores a sentence"
     ]
     for name, value in promises.items():
-        lines.append(f"{name:12} {'not recorded' if value is None else value}")
+        words = {None: "not recorded", True: "yes", False: "no"}
+        is_word = value is None or isinstance(value, bool)
+        lines.append(f"{name:13} {words[value] if is_word else value}")
     print_results(promises, *lines)
 
 

@@ -53,8 +53,8 @@ class DecodeOptions:
     for what the grammar lacks where a sentence has no derivation. `limit` bounds the entries of any
     one sentence's chart; a target of more than `most_tokens` is not written down, and the parser
     abstains. An `exact` parser does not correct typos. One with confidence abstains below
-    `least_confidence`; without a choice that is the threshold that training has chosen. What is
-    said relative to `today` is, without a choice, so on the day of parsing.
+    `least_confidence`; without a choice that is the threshold that training has chosen. `today` is
+    the reference date of expressions such as "tomorrow": by default, the day of parsing.
     """
 
     readings: int = 0
