@@ -16,6 +16,7 @@ from nqg.cli.main import COMMANDS, load_command
 from nqg.paper.records import Results, records
 from nqg.paper.tables import markdown, tables
 from pages import BLOCK, COMMAND, PAGES, page_name
+from settings_reference import settings_reference
 
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
 SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
@@ -91,6 +92,21 @@ def test_a_page_is_short_enough_to_be_read(page: Path) -> None:
         assert len(text.split()) <= MOST_WORDS
 
 
+def test_every_message_of_troubleshooting_is_one_of_the_code() -> None:
+    page = (PROJECT / "docs" / "troubleshooting.md").read_text()
+    source = "".join(path.read_text() for path in (PROJECT / "src").rglob("*.py"))
+    # Strings that are written over several lines, and what f-strings put into them.
+    source = re.sub(r'"\s*\n\s*f?"', "", source)
+    source = re.sub(r"\{[^{}]*\}", "…", source)
+    rows = re.findall(r"^\| `(.*?)` \|", page, flags=re.MULTILINE)
+    assert len(rows) > 25
+    for message in rows:
+        # Values in quotes and numbers are those of an example.
+        parts = re.split(r"'[^']*'|\d+|…", message)
+        longest = max(parts, key=len).strip(" ,%")
+        assert longest in source, message
+
+
 @pytest.mark.parametrize("page", PAGES, ids=page_name)
 def test_only_a_clone_can_be_installed(page: Path) -> None:
     assert not re.search(r"pip install '?nqg", page.read_text())
@@ -141,6 +157,13 @@ def test_the_reference_is_made_from_the_docstrings() -> None:
     if os.environ.get("NQG_REWRITE_GOLDEN"):
         page.write_text(api_reference())
     assert page.read_text() == api_reference(), "make golden"
+
+
+def test_the_page_of_settings_is_made_from_the_dataclasses() -> None:
+    page = PROJECT / "docs" / "settings.md"
+    if os.environ.get("NQG_REWRITE_GOLDEN"):
+        page.write_text(settings_reference())
+    assert page.read_text() == settings_reference(), "make golden"
 
 
 def test_the_page_of_results_holds_the_tables_of_the_records() -> None:

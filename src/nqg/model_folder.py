@@ -284,7 +284,7 @@ def check_digest(folder: Path, expected: str | None) -> None:
     if not hmac.compare_digest(digest, expected.strip().lower()):
         raise NqgError(
             f"{folder} has the digest {digest}, expected {expected}: "
-            "it is not the model that was meant"
+            "this is not the expected model"
         )
 
 
@@ -464,15 +464,20 @@ def check_vocabulary(vocabulary: Mapping[str, int], vectors: int, place: Path) -
 
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """Let transformers report errors alone, and draw no bars, for the block."""
+    """Let transformers and its hub report errors alone, and draw no bars, for the block."""
     from transformers.utils import logging as reports
 
     level, has_bars = reports.get_verbosity(), reports.is_progress_bar_enabled()
+    # The hub warns of every attempt to reach it, and the last error says it all.
+    hub = logging.getLogger("huggingface_hub")
+    hub_level = hub.level
+    hub.setLevel(logging.ERROR)
     reports.set_verbosity(logging.ERROR)
     reports.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         yield
     finally:
+        hub.setLevel(hub_level)
         reports.set_verbosity(level)
         if has_bars:
             reports.enable_progress_bar()  # type: ignore[no-untyped-call]

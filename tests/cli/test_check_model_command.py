@@ -45,7 +45,7 @@ def test_another_digest_is_refused_by_verify_and_serve(model: Path) -> None:
     for command in ("check-model", "serve"):
         with pytest.raises(
             NqgError,
-            match=r"has the digest [0-9a-f]{64}, expected 00: it is not the model that was meant",
+            match=r"has the digest [0-9a-f]{64}, expected 00: this is not the expected model",
         ):
             nqg(command, str(model), "--digest", "00")
 

@@ -61,7 +61,7 @@ def test_the_causes_stand_below_the_scores(model: str) -> None:
     assert "swim: no rule knows 'swim'" in shown
     assert "walk: symbol 1 is 'W', expected 'X'" in shown
     assert shown.endswith(
-        "the grammar lacks, by the sentences that need it: NT_1 NT_2 (1), swim (1)\n"
+        "the grammar lacks most often (sentences): NT_1 NT_2 (1), swim (1)\n"
     )
 
 

@@ -111,10 +111,7 @@ def test_a_fallback_answers_where_the_model_abstains(model: str) -> None:
         "t5.tsv 75.0",
         "grammar, else t5.tsv 75.0",
     ]
-    assert (
-        lines[5]
-        == "together they are above the second alone by -75.0–75.0 points of accuracy"
-    )
+    assert lines[5] == "both minus the second alone: -75.0–75.0 points of accuracy"
 
 
 def test_of_a_model_with_a_fallback_both_parts_are_tried_on_all_examples(

@@ -106,11 +106,19 @@ def test_a_typed_model_has_no_illegal_readings(tmp_path: Path) -> None:
     assert nqg(typed, "walk and jump", "--readings", "2").stdout == "J W\n1\tJ W\n"
 
 
-def test_a_sentence_without_quotes_is_met_with_the_remedy(model: str) -> None:
-    result = nqg(model, "walk", "and", "jump")
+def test_a_sentence_without_quotes_is_understood(model: str) -> None:
+    assert (
+        nqg(model, "walk", "and", "jump").stdout == nqg(model, "walk and jump").stdout
+    )
+
+
+def test_a_file_is_not_part_of_a_sentence(model: str, tmp_path: Path) -> None:
+    path = tmp_path / "sentences.txt"
+    path.write_text("walk\n")
+    result = nqg(model, str(path), "jump")
     assert result.exit_code == 2
     said = " ".join(result.stderr.replace("│", " ").split())
-    assert 'found 3; put a sentence in quotes: "walk and jump"' in said
+    assert "expected one sentence or file, found 2" in said
 
 
 def test_an_explanation_draws_the_derivation_with_scores_and_marginals(

@@ -416,6 +416,14 @@ def test_a_terminal_sees_a_bar_with_loss_speed_and_dev_score(
     assert "0:00:0" in shown  # time left
 
 
+def test_an_unknown_encoder_is_refused_before_rules_are_looked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("nqg.pipeline.train.prepared_text", None)
+    with pytest.raises(NqgError, match=r"the encoder './none' could not be loaded"):
+        nqg("train.tsv", "-o", "m", "--encoder", "./none")
+
+
 @pytest.mark.parametrize(
     ("words", "error", "message"),
     [

@@ -14,9 +14,15 @@ from conftest import PROJECT
 from nqg.data.example import Example
 from nqg.data.example_files import read_examples, write_examples
 from nqg.errors import FormatError
-from nqg.evaluation.data_checks import expected_derivability, flaws, singletons
+from nqg.evaluation.data_checks import (
+    constructions,
+    expected_derivability,
+    flaws,
+    singletons,
+)
 from nqg.preprocessing.preprocessor import Preprocessor
 from nqg.preprocessing.training_text import fit_text, tokenized
+from nqg.splits.compounds import BRACKETED, load_language
 from nqg.text.brackets import CODE_QUOTES, bracket_error
 from typed_commands import typed
 
@@ -90,7 +96,21 @@ def test_singletons_are_those_of_one_pair_and_no_values() -> None:
     assert not any(
         word.startswith("@") or any(map(str.isdigit, word)) for word in thin["words"]
     )
-    assert thin["templates"]["stop_timer ( )"] == 24
+    assert thin["templates"]["stop_timer()"] == 24
+
+
+def test_the_starter_shows_every_construction_twice(tmp_path: Path) -> None:
+    typed("init", str(tmp_path / "mine"))
+    raw = read_examples(tmp_path / "mine" / "train.tsv")
+    assert not singletons(raw, fit_text(raw))["templates"]
+
+
+def test_constructions_of_json_are_named_by_their_functions() -> None:
+    program = '{"name": "play", "arguments": {"genre": "jazz", "at": {"hour": 7}}}'
+    assert constructions(program, BRACKETED) == ["play(genre=_, at=_)"]
+    assert constructions("select a from b where c = 3", load_language("sql")) == [
+        "select a from b where c = INTEGER"
+    ]
 
 
 @given(

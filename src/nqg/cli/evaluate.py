@@ -295,7 +295,7 @@ def _score_texts(evaluation: Evaluation) -> list[Any]:
     texts: list[Any] = [_table(evaluation)]
     if evaluation.gain:
         points = f"{evaluation.gain} points of accuracy"
-        texts.append(f"\ntogether they are above the second alone by {points}")
+        texts.append(f"\nboth minus the second alone: {points}")
     # Only answers that state a confidence fill bins; without them, leave the table out.
     bins = evaluation.reliability()
     if bins:
@@ -362,7 +362,7 @@ def _cause_texts(causes: Breakdown) -> list[Any]:
     lacks = [f"{item} ({sentences:,})" for item, sentences in causes.lacks().items()]
     if lacks:
         needed = ", ".join(lacks[:LACKS_SHOWN])
-        texts.append(f"\nthe grammar lacks, by the sentences that need it: {needed}")
+        texts.append(f"\nthe grammar lacks most often (sentences): {needed}")
     return texts
 
 

@@ -53,7 +53,7 @@ def changes_option(example: str, panel: str | None = None) -> Any:
 # Options and arguments of several commands.
 Model = Annotated[Path, argument("MODEL", "A folder that `nqg train` wrote.")]
 TrainFile = Annotated[
-    Path, argument("TRAIN", "Examples: a .tsv or .jsonl file, plain or .gz.")
+    Path, argument("TRAIN", "Examples: a .tsv, .csv or .jsonl file, plain or .gz.")
 ]
 SettingsFile = Annotated[
     Path | None,

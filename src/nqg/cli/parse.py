@@ -46,7 +46,7 @@ from nqg.parallel import in_chunks
 STDIN = "-"
 SENTENCE_METAVAR = "SENTENCE|FILE|-"
 # Of files of examples the sources are parsed.
-EXAMPLES = (".tsv", ".jsonl")
+EXAMPLES = (".tsv", ".csv", ".jsonl")
 # The most bytes that are read from stdin at once.
 BLOCK = 1 << 14
 
@@ -60,7 +60,7 @@ class ParseOptions:
         list[str] | None,
         argument(
             SENTENCE_METAVAR,
-            "A sentence, a file with one on each line or examples (.tsv, .jsonl), or - for stdin.",
+            "A sentence, a file with one on each line or examples (.tsv, .csv, .jsonl), or - for stdin.",
             "a prompt",
         ),
     ] = None
@@ -103,15 +103,17 @@ def parse(options: ParseOptions) -> None:
     sentence, program, confidence (of a model without, the probability within the
     grammar); if the model abstains, the program is empty and the reason comes
     last. A model with two readers also says who answered, and what the other
-    one reads. A word that no rule knows and that resembles a known one is read
-    as that one, which is said, too.
+    one reads. An unknown word that resembles a known one is corrected, and the
+    correction is reported.
     Without a sentence there is a prompt, which Ctrl-D ends.
     """
     # Refuse what does not go together.
     words = options.words or []
-    if len(words) > 1:
-        advice = f'put a sentence in quotes: "{" ".join(words)}"'
-        reason = f"expected one sentence or file, found {len(words)}; {advice}"
+    if len(words) > 1 and not any(map(names_file, words)):
+        # A sentence that was typed without quotes.
+        words = [" ".join(words)]
+    elif len(words) > 1:
+        reason = f"expected one sentence or file, found {len(words)}"
         raise typer.BadParameter(reason, param_hint=SENTENCE_METAVAR)
     if options.execute and not options.database:
         reason = "rows come from a database; name one with --database"

@@ -29,7 +29,7 @@ from nqg.cli.terminal import (
 )
 from nqg.cli.training_display import TrainingDisplay
 from nqg.data.example import Example, in_scope
-from nqg.data.example_files import required_examples
+from nqg.data.example_files import first_line, required_examples
 from nqg.data.scan import length_split, scan_examples
 from nqg.errors import FAILED, NqgError, SettingsError, counted
 from nqg.evaluation.active_learning import Suggestion, suggested
@@ -237,8 +237,13 @@ def check_data(
     raw = in_scope(pairs)
     text = fit_text(raw, chosen.text, chosen.slots, settings)
     faults = list(flaws(pairs, tokenized(pairs, text)))
-    # Lines count sentences out of scope, too.
-    lines_of = [line for line, pair in enumerate(pairs, 1) if not pair.is_out_of_scope]
+    # Lines count sentences out of scope, too, and the heading of a .csv file.
+    start = first_line(data)
+    faults = [flaw._replace(line=flaw.line + start - 1) for flaw in faults]
+    lines_of = []
+    for line, pair in enumerate(pairs, start):
+        if not pair.is_out_of_scope:
+            lines_of.append(line)
     single: dict[str, dict[str, int]] = {}
     for kind, items_of in singletons(raw, text).items():
         single[kind] = {item: lines_of[at - 1] for item, at in items_of.items()}
@@ -322,7 +327,7 @@ PairsFile = Annotated[
     option(
         "-o --output",
         "FILE.tsv",
-        "Write pairs to correct; a guess has a third column, to be removed with it.",
+        "Write pairs to review; delete the third column, which marks guesses.",
     ),
 ]
 
@@ -403,7 +408,9 @@ def check_model(
         f"{model} is whole: its files are those that were saved, and it scores a sentence"
     ]
     for name, value in promises.items():
-        lines.append(f"{name:12} {'not recorded' if value is None else value}")
+        words = {None: "not recorded", True: "yes", False: "no"}
+        is_word = value is None or isinstance(value, bool)
+        lines.append(f"{name:13} {words[value] if is_word else value}")
     print_results(promises, *lines)
 
 

@@ -14,7 +14,13 @@ from nqg.cli.options import argument, changes_option, option
 from nqg.cli.terminal import make_folder, print_results, progress_bar, report_written
 from nqg.data.dataset import Dataset, Split, read_split, write_split
 from nqg.data.example import Example
-from nqg.data.example_files import read_examples, required_examples, write_examples
+from nqg.data.example_files import (
+    CSV,
+    extension_of,
+    read_examples,
+    required_examples,
+    write_examples,
+)
 from nqg.errors import NqgError
 from nqg.preprocessing.preprocessor import TextSettings
 from nqg.preprocessing.training_text import fit_text, tokenized
@@ -74,7 +80,7 @@ Method = Annotated[
     SplitMethod, argument("METHOD", "random, length, template or tmcd.", True)
 ]
 DataFile = Annotated[
-    Path, argument("DATA", "Examples: a .tsv or .jsonl file, plain or .gz.", True)
+    Path, argument("DATA", "Examples: a .tsv, .csv or .jsonl file, plain or .gz.", True)
 ]
 OutputFolder = Annotated[
     Path | None,
@@ -195,10 +201,12 @@ def split(
     }
     divided = replace(divided, made_by={**divided.made_by, **source})
 
-    # Write the files in the format of the data.
+    # Write the files in the format of the data; of a .csv file as .tsv.
     suffixes = data.suffixes[-2:] if data.suffix == ".gz" else [data.suffix]
     extension = "".join(suffixes)
     folder = output or Path(f"{data.name.removesuffix(extension)}-{method}")
+    if extension_of(data) == CSV:
+        extension = ".tsv"
     subsets = divided.parts(examples)._asdict()
     if not subsets["dev"]:
         del subsets["dev"]

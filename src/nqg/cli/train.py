@@ -200,8 +200,8 @@ def train(options: TrainOptions) -> None:
 
     Example: nqg train train.tsv -o models/mine --dev dev.tsv
 
-    Little is lost to Ctrl-C or a kill: the same command goes on from what is in
-    FOLDER.training. FOLDER is written, or replaced, when the model is complete.
+    An interrupted run resumes from FOLDER.training when the command is repeated.
+    FOLDER is written, or replaced, when the model is complete.
     Every setting of `nqg.TrainSettings` can be changed, with --set or --settings.
     """
     # Refuse mistakes before hours are spent.

@@ -1,7 +1,8 @@
-"""Files of examples: `.tsv` or `.jsonl`, plain or `.gz`."""
+"""Files of examples: `.tsv` or `.jsonl`, plain or `.gz`; `.csv` files are read, too."""
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,9 +19,10 @@ from nqg.settings_reader import read_dataclass
 def read_examples(
     path: Path | str, *, allows_out_of_scope: bool = False
 ) -> list[Example]:
-    """The examples of a `.tsv` or `.jsonl` file; a bad line is refused with file, line and reason.
+    """The examples of a `.tsv`, `.csv` or `.jsonl` file; a bad line is refused with file, line and
+    reason.
 
-    A `.tsv` file has no ids: its examples have `id=None` and are known by their position. A sentence
+    Only `.jsonl` has ids: other examples have `id=None` and are known by their position. A sentence
     without a program, or with the program `OUT_OF_SCOPE`, is out of scope, which is refused unless
     the caller allows it.
     """
@@ -46,12 +48,23 @@ def streamed_examples(
     """The examples of a file one after the other, for files that memory cannot hold;
     ids are not compared.
     """
-    form = format_of(Path(path))
-    read = scoped_example if allows_out_of_scope else check_example
-    return (
-        read(form.read(text, place), place)
-        for place, text in numbered_lines(Path(path))
-    )
+    path = Path(path)
+    check = scoped_example if allows_out_of_scope else check_example
+    lines = numbered_lines(path)
+    if extension_of(path) == CSV:
+        return (check(example, place) for place, example in _csv_examples(lines))
+    form = format_of(path)
+    return (check(form.read(text, place), place) for place, text in lines)
+
+
+def first_line(path: Path) -> int:
+    """The line of a file's first example: the second where a `.csv` file has a heading."""
+    if extension_of(path) == CSV:
+        for place, text in numbered_lines(path):
+            if _heading(_csv_cells(text, _delimiter(text), place)):
+                return 2
+            break
+    return 1
 
 
 def write_examples(path: Path | str, examples: Iterable[Example]) -> None:
@@ -69,20 +82,26 @@ def write_examples(path: Path | str, examples: Iterable[Example]) -> None:
 
 def is_example_file(path: Path) -> bool:
     """Whether a file is one of examples, by its name."""
-    return Path(path.name.removesuffix(".gz")).suffix in FORMATS
+    return extension_of(path) in (*FORMATS, CSV)
+
+
+def extension_of(path: Path) -> str:
+    """The extension of a file, without `.gz`."""
+    return Path(path.name.removesuffix(".gz")).suffix
 
 
 def format_of(path: Path) -> type[LineFormat]:
-    extension = Path(path.name.removesuffix(".gz")).suffix
-    if extension not in FORMATS:
-        if path.is_dir():
-            raise NqgError(f"{path}: expected a file of examples, found a folder")
-        actual = f"found '{extension}'" if extension else "found none"
-        raise FormatError(
-            f"expected the extension .tsv or .jsonl (or either with .gz), {actual}; rename the file",
-            path,
-        )
-    return FORMATS[extension]
+    """The format in which lines of a file are read and written."""
+    extension = extension_of(path)
+    if extension in FORMATS:
+        return FORMATS[extension]
+    if path.is_dir():
+        raise NqgError(f"{path}: expected a file of examples, actual a folder")
+    expected = "expected the extension .tsv or .jsonl (or either with .gz)"
+    actual = f"found '{extension}'" if extension else "found none"
+    if extension == CSV:
+        actual += ", which nqg reads and does not write"
+    raise FormatError(f"{expected}, {actual}; rename the file", path)
 
 
 def _check_ids(examples: Sequence[Example], path: Path) -> None:
@@ -147,9 +166,7 @@ def tsv_columns(text: str, place: Place, second: str) -> list[str]:
     if len(columns) != 2:
         actual = counted(len(columns), "column") if text else "an empty line"
         if len(columns) == 1 and "," in text:
-            actual += (
-                "; it looks comma-separated: put a tab between the two, or write .jsonl"
-            )
+            actual += "; it looks comma-separated: name the file .csv, or put a tab between the two"
         raise FormatError(f"expected 'source<TAB>{second}', found {actual}", place)
     return columns
 
@@ -200,3 +217,72 @@ class Jsonl:
 
 
 FORMATS: dict[str, type[LineFormat]] = {".tsv": Tsv, ".jsonl": Jsonl}
+
+
+CSV = ".csv"
+# How people call the two sides of a pair, in headings and in other people's datasets.
+SIDE_NAMES = {
+    "source": ("source", "sentence", "input", "question", "utterance", "text"),
+    "target": ("target", "program", "output", "query", "label"),
+}
+
+
+def _csv_examples(
+    lines: Iterable[tuple[Place, str]],
+) -> Iterator[tuple[Place, Example]]:
+    """The pairs of comma-separated lines; a heading may name the columns, in any order."""
+    delimiter, heading = ",", None
+    for place, text in lines:
+        # The first line shows what separates columns, and may be a heading.
+        if place.line == 1:
+            delimiter = _delimiter(text)
+            heading = _heading(_csv_cells(text, delimiter, place))
+            if heading:
+                continue
+        cells = _csv_cells(text, delimiter, place)
+        if heading:
+            expected, columns = heading
+        else:
+            expected, columns = 2, (0, 1)
+        if len(cells) != expected:
+            found = counted(len(cells), "column")
+            raise FormatError(
+                f"expected {expected} columns, found {found}; put quotes around a side "
+                f"that has '{delimiter}' in it",
+                place,
+            )
+        source, target = columns
+        yield place, Example(cells[source], cells[target])
+
+
+def _csv_cells(text: str, delimiter: str, place: Place) -> list[str]:
+    try:
+        return next(csv.reader([text], delimiter=delimiter, strict=True), [])
+    except csv.Error as error:
+        # A value that goes on in the next line is one of these.
+        raise FormatError(
+            f"not a line of a .csv file: {error}; a value must end in its line", place
+        ) from error
+
+
+def _delimiter(text: str) -> str:
+    """What separates the columns of a file with this first line: some programs write semicolons."""
+    return ";" if ";" in text and "," not in text else ","
+
+
+def _heading(cells: Sequence[str]) -> tuple[int, tuple[int, int]] | None:
+    """The number of columns and those of the two sides, if the first line of a file names them.
+
+    >>> _heading(["id", "Question", "Query"])
+    (3, (1, 2))
+    >>> _heading(["turn on the lamp", "on(lamp)"])
+    """
+    names = [cell.strip().casefold() for cell in cells]
+    found = []
+    for side in SIDE_NAMES.values():
+        columns = [at for at, name in enumerate(names) if name in side]
+        if not columns:
+            return None
+        found.append(columns[0])
+    source, target = found
+    return len(cells), (source, target)

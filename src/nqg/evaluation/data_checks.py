@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from nqg.calls import Call, all_calls, calls_or_none
 from nqg.data.example import Example, distinct_pairs
 from nqg.evaluation.calibration import HeldOut, folds
 from nqg.induction.corpus import underivable
@@ -18,8 +19,14 @@ from nqg.induction.settings import InductionSettings
 from nqg.preprocessing.preprocessor import Preprocessor
 from nqg.preprocessing.training_text import TrainingText
 from nqg.slots.delexicalize import strip_indices
-from nqg.splits.compounds import likely_language
-from nqg.text.brackets import CODE_QUOTES, bracket_error
+from nqg.splits.compounds import (
+    BRACKETED,
+    FUNQL,
+    TOKENS_LANGUAGE,
+    Language,
+    likely_language,
+)
+from nqg.text.brackets import BRACKETS, CODE_QUOTES, bracket_error
 
 # Words that people write above columns of sentences and of programs.
 SOURCE_HEADERS = (
@@ -98,14 +105,18 @@ def flaws(raw: Sequence[Example], tokens: Sequence[Example]) -> Iterator[Flaw]:
 
 
 def singletons(raw: Sequence[Example], text: Preprocessor) -> dict[str, dict[str, int]]:
-    """What only one distinct pair shows, with its line: words, program words, and templates.
+    """What only one distinct pair shows, with its line: words, program words, and constructions.
 
     Values of slots do not count, because a parser need not know them.
     """
     training_text = TrainingText.of(raw, text)
     examples = training_text.examples
-    template = likely_language(distinct_pairs(examples)).template
-    lines: dict[str, dict[str, set[int]]] = {}
+    language = likely_language(distinct_pairs(examples))
+    lines: dict[str, dict[str, set[int]]] = {
+        "words": {},
+        "program_words": {},
+        "templates": {},
+    }
     first_lines: dict[tuple[str, str], int] = {}
     delexicalized = training_text.delexicalize(examples)
     for line, (example, marked) in enumerate(zip(examples, delexicalized), start=1):
@@ -115,11 +126,11 @@ def singletons(raw: Sequence[Example], text: Preprocessor) -> dict[str, dict[str
         sides = {
             "words": strip_indices(marked.source_tokens),
             "program_words": program,
-            "templates": [template(" ".join(program))],
+            "templates": constructions(" ".join(program), language),
         }
         for kind, items in sides.items():
             for item in items:
-                lines.setdefault(kind, {}).setdefault(item, set()).add(line)
+                lines[kind].setdefault(item, set()).add(line)
     single: dict[str, dict[str, int]] = {}
     for kind, by_item in lines.items():
         single[kind] = {}
@@ -127,6 +138,33 @@ def singletons(raw: Sequence[Example], text: Preprocessor) -> dict[str, dict[str
             if len(seen) == 1:
                 single[kind][item] = min(seen)
     return single
+
+
+def constructions(program: str, language: Language) -> list[str]:
+    """What a program is put together from, but for the names and values in it.
+
+    They are the functions that it calls, each with the names or the number of its arguments; a
+    query is one, without its constants. Nobody knows those of a sequence of tokens.
+
+    >>> constructions("at ( 7:00 , dim ( room = hall , percent = 20 ) )", BRACKETED)
+    ['at(_, _)', 'dim(room=_, percent=_)']
+    >>> constructions("kitchen . lights", BRACKETED), constructions("JUMP JUMP", TOKENS_LANGUAGE)
+    ([], [])
+    """
+    if language.name == TOKENS_LANGUAGE.name:
+        return []
+    calls = calls_or_none(program)
+    if calls is None:
+        is_name = not any(bracket in program for bracket in BRACKETS)
+        is_query = language.name not in (BRACKETED.name, FUNQL.name)
+        return [language.template(program)] if is_query or not is_name else []
+    return [_frame(call) for call in all_calls(calls)]
+
+
+def _frame(call: Call) -> str:
+    arguments = ["_"] * len(call.positional)
+    arguments += [f"{name}=_" for name in call.arguments]
+    return f"{call.name}({', '.join(arguments)})"
 
 
 def expected_derivability(

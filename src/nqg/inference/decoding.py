@@ -67,8 +67,8 @@ class DecodeOptions:
     chart of any one sentence takes: where it needs more, the sentence is too ambiguous, and the
     parser abstains; None is no bound. A target of more than `most_tokens` is not written down, and the parser
     abstains. An `exact` parser does not correct typos. One with confidence abstains below
-    `least_confidence`; without a choice that is the threshold that training has chosen. What is
-    said relative to `today` is, without a choice, so on the day of parsing.
+    `least_confidence`; without a choice that is the threshold that training has chosen. `today` is
+    the reference date of expressions such as "tomorrow": by default, the day of parsing.
     """
 
     readings: int = 0

@@ -10,7 +10,7 @@ have the names that they have in Hugging Face's `BertModel`, whose checkpoints i
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, cast
@@ -300,6 +300,29 @@ def new_encoder(
     return Bert(config), tokenizer
 
 
+def check_encoder(name: str) -> None:
+    """Refuse an encoder that does not exist or cannot be used, before anything is trained."""
+    from transformers import AutoConfig
+
+    if name == EMBEDDED:
+        return
+    try:
+        with quiet_transformers():
+            config = AutoConfig.from_pretrained(name, trust_remote_code=False)
+    except (OSError, ValueError) as error:
+        raise NqgError(f"the encoder '{name}' could not be loaded: {error}") from error
+    _check_config(name, config.to_dict())
+
+
+def _check_config(name: str, config: Mapping[str, Any]) -> None:
+    """Refuse what the scorer cannot use."""
+    reason = unsupported_reason(config)
+    if reason:
+        raise NqgError(
+            f"the encoder '{name}' cannot be used: {reason}, for instance bert-base-uncased"
+        )
+
+
 def load_encoder(name: str) -> tuple[Encoder, Tokenizer]:
     """A pre-trained encoder and its tokenizer, by hub name or folder."""
     from transformers import AutoModel, AutoTokenizer
@@ -312,12 +335,7 @@ def load_encoder(name: str) -> tuple[Encoder, Tokenizer]:
             tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
     except (OSError, ValueError) as error:
         raise NqgError(f"the encoder '{name}' could not be loaded: {error}") from error
-    # Refuse what the scorer cannot use before anything is trained.
-    reason = unsupported_reason(model.config.to_dict())
-    if reason:
-        raise NqgError(
-            f"the encoder '{name}' cannot be used: {reason}, for instance bert-base-uncased"
-        )
+    _check_config(name, model.config.to_dict())
     if not hasattr(tokenizer, "backend_tokenizer"):
         missing = "does not say which word a subword belongs to"
         raise NqgError(f"the tokenizer of the encoder '{name}' {missing}: try another")

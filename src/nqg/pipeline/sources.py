@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from nqg.data.example import Example, in_scope, out_of_scope
-from nqg.data.example_files import read_examples, scoped_example
+from nqg.data.example_files import (
+    SIDE_NAMES,
+    first_line,
+    read_examples,
+    scoped_example,
+)
 from nqg.errors import FormatError, NqgError, Place
 
 ExampleSource: TypeAlias = (
     "Path | str | Iterable[Example | tuple[str, str] | Mapping[str, Any]]"
 )
-# How other people's datasets call the two sides of a pair.
-FIELDS = {
-    "source": ("source", "sentence", "input", "question", "utterance", "text"),
-    "target": ("target", "program", "output", "query", "label"),
-}
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,8 @@ class NamedExamples:
     """Raw examples, what messages call the place that they come from, and sentences of the same
     place that are out of scope.
 
-    `lines` has the line of each example where sentences out of scope stand between them.
+    `lines` has the line of each example where sentences out of scope, or a heading, stand between
+    them.
     """
 
     examples: tuple[Example, ...]
@@ -48,8 +49,9 @@ def read_source(source: ExampleSource, name: str = "examples") -> NamedExamples:
     if isinstance(source, str | Path):
         path = Path(source)
         examples = read_examples(path, allows_out_of_scope=True)
+        start = first_line(path)
     else:
-        path = Path(name)
+        path, start = Path(name), 1
         examples = [
             _example(row, Place(path, number))
             for number, row in enumerate(source, start=1)
@@ -58,10 +60,10 @@ def read_source(source: ExampleSource, name: str = "examples") -> NamedExamples:
     if len(others) == len(examples):
         actual = "sentences that are out of scope" if others else "none"
         raise FormatError(f"expected at least one example, found {actual}", path)
-    if not others:
+    if not others and start == 1:
         return NamedExamples(tuple(examples), path)
     lines = []
-    for line, example in enumerate(examples, start=1):
+    for line, example in enumerate(examples, start=start):
         if not example.is_out_of_scope:
             lines.append(line)
     return NamedExamples(tuple(in_scope(examples)), path, others, tuple(lines))
@@ -72,7 +74,7 @@ def _example(row: object, place: Place) -> Example:
     if isinstance(row, Example):
         example = row
     elif isinstance(row, Mapping):
-        source, target = (_field(row, side, place) for side in FIELDS)
+        source, target = (_field(row, side, place) for side in SIDE_NAMES)
         name = row.get("id")
         example = Example(source, target, None if name is None else str(name))
     elif (
@@ -90,8 +92,8 @@ def _example(row: object, place: Place) -> Example:
 
 
 def _field(row: Mapping[Any, Any], side: str, place: Place) -> str:
-    for name in FIELDS[side]:
+    for name in SIDE_NAMES[side]:
         if isinstance(row.get(name), str):
             return str(row[name])
-    expected = f"'{side}' (or {', '.join(FIELDS[side][1:])})"
+    expected = f"'{side}' (or {', '.join(SIDE_NAMES[side][1:])})"
     raise NqgError(f"{place}: expected {expected}, found {', '.join(map(str, row))}")

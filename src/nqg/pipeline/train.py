@@ -30,6 +30,7 @@ from nqg.model.checkpoint import (
     load_model,
 )
 from nqg.model.confidence import Calibrator
+from nqg.model.encoder import check_encoder
 from nqg.pipeline.advice import NextStep, function_counts, next_steps
 from nqg.pipeline.confidence import held_out_sentences
 from nqg.pipeline.events import Listener, Stage, TrainReport, ignore, only_progress
@@ -209,6 +210,9 @@ def _train(
     for table, values in settings.tables():
         run.detail(f"[{table}] {values}")
     run = replace(run, stages=_stages(settings))
+    # A name that is misspelt should not cost the time of an induction.
+    if settings.model is not None:
+        check_encoder(settings.model.encoder)
     inputs, text = prepared_text(inputs, settings, run)
     if settings.model is None:
         reader = SecondReader.of(settings)
