@@ -96,7 +96,7 @@ def format_of(path: Path) -> type[LineFormat]:
     if extension in FORMATS:
         return FORMATS[extension]
     if path.is_dir():
-        raise NqgError(f"{path}: expected a file of examples, actual a folder")
+        raise NqgError(f"{path}: expected a file of examples, found a folder")
     expected = "expected the extension .tsv or .jsonl (or either with .gz)"
     actual = f"found '{extension}'" if extension else "found none"
     if extension == CSV:

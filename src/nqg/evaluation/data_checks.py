@@ -158,7 +158,7 @@ def constructions(program: str, language: Language) -> list[str]:
         is_name = not any(bracket in program for bracket in BRACKETS)
         is_query = language.name not in (BRACKETED.name, FUNQL.name)
         return [language.template(program)] if is_query or not is_name else []
-    return [_frame(call) for call in all_calls(calls)]
+    return [_frame(call) for call in all_calls(list(calls))]
 
 
 def _frame(call: Call) -> str:
