@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
-from nqg.text.brackets import BRACKETS, CLOSING_BRACKETS, QUOTED, bracket_depths
+from nqg.text.brackets import BRACKETS, CLOSING_BRACKETS, IN_QUOTES, bracket_depths
 
 # The share of calls that may be written in another order, by mistake: where there are more, the
 # order tells something. It is the share that the tokenizers tolerate too; not measured.
@@ -63,7 +63,7 @@ def named_calls(tokens: Sequence[str]) -> Iterator[NamedCall]:
     before = ""
     for position, depth in enumerate(bracket_depths(tokens)):
         token = tokens[position]
-        if depth == QUOTED:
+        if depth == IN_QUOTES:
             continue
         if token in BRACKETS:
             function = ""

@@ -13,13 +13,13 @@ CODE_QUOTES = frozenset("\"'`")
 # The quotation marks of sentences.
 QUOTATION_MARKS = {'"': '"', "'": "'", "“": "”", "„": "“", "«": "»", "‘": "’"}
 # The depth of text inside of quotes.
-QUOTED = sys.maxsize
+IN_QUOTES = sys.maxsize
 
 
 def bracket_depths(
     tokens: Iterable[object], quotes: Collection[str] = CODE_QUOTES
 ) -> list[int]:
-    """How many brackets are open around each token; what is inside of quotes is `QUOTED`.
+    """How many brackets are open around each token; what is inside of quotes is `IN_QUOTES`.
 
     A bracket and a quote have the depth of what they stand in.
 
@@ -33,7 +33,7 @@ def bracket_depths(
             quote = token if quote is None else None
             depths.append(depth)
         elif quote is not None:
-            depths.append(QUOTED)
+            depths.append(IN_QUOTES)
         else:
             depth -= token in CLOSING_BRACKETS
             depths.append(depth)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import product, starmap
 
 from nqg.errors import FormatError
-from nqg.text.brackets import QUOTED, bracket_depths
+from nqg.text.brackets import IN_QUOTES, bracket_depths
 
 # A template that describes more sentences is refused: each becomes a rule.
 MAX_SENTENCES = 1_000
@@ -175,7 +175,7 @@ def without_argument(tokens: Sequence[str], mark: str) -> list[str]:
     """
     # A mark inside of quotes is as deep as the quotes before it.
     at, depths = tokens.index(mark), bracket_depths(tokens)
-    level = next(depth for depth in reversed(depths[: at + 1]) if depth != QUOTED)
+    level = next(depth for depth in reversed(depths[: at + 1]) if depth != IN_QUOTES)
     if level <= 0:
         raise FormatError(
             "a value may be left out of the sentence, but the program has no argument for it "

@@ -9,7 +9,7 @@ from nqg.text.brackets import (
     BRACKETS,
     CLOSING_BRACKETS,
     CODE_QUOTES,
-    QUOTED,
+    IN_QUOTES,
     bracket_depths,
 )
 
@@ -31,7 +31,7 @@ def counted_depth(tokens: list[str], position: int) -> int:
     """The depth of a token, counted anew from the first token on."""
     quote = open_quote(tokens[:position])
     if quote and tokens[position] != quote:
-        return QUOTED
+        return IN_QUOTES
     depth = 0
     for end, token in enumerate(tokens[:position]):
         if not open_quote(tokens[:end]):
@@ -49,5 +49,5 @@ def test_depths_are_those_that_are_counted_token_by_token(tokens: list[str]) -> 
 
 def test_brackets_between_other_marks_than_the_quotes_count() -> None:
     tokens = ["'", "(", "'", ")"]
-    assert bracket_depths(tokens) == [0, QUOTED, 0, -1]
+    assert bracket_depths(tokens) == [0, IN_QUOTES, 0, -1]
     assert bracket_depths(tokens, quotes=('"',)) == [0, 0, 1, 0]
