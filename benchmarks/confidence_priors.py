@@ -262,7 +262,7 @@ def print_thresholds(
             print(f"| {dataset} |", " | ".join(map(cell, figures.values())), "|")
             for name, figure in figures.items():
                 sums[name] += figure
-        means = [total / len(found) for total in sums.values()]
+        means = [tuple(total / len(found)) for total in sums.values()]
         print("| mean |", " | ".join(map(cell, means)), "|", flush=True)
 
 

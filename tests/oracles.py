@@ -1051,7 +1051,8 @@ def threshold_by_trying(
         wanted = precision * len(verdicts)
         deviation = math.sqrt(wanted * (1 - precision))
         is_likely = least >= max(min(precision, 0.5), 1e-9)
-        if is_likely and sum(verdicts) >= wanted - 0.5 * deviation:
+        is_enough = len(verdicts) * (1 - precision) >= 1 - 1e-9
+        if is_likely and is_enough and sum(verdicts) >= wanted - 0.5 * deviation:
             good.append(least)
     return min(good, default=None)
 

@@ -58,6 +58,8 @@ SMALLEST_CONFIDENCE = 1e-9
 # By how many standard deviations answers may fall short of the precision that is wanted.
 # docs/hybrid.md has the curve, which `benchmarks/confidence_priors.py --thresholds` prints.
 TOLERANCE = 0.5
+# So that rounding decides nothing: twenty answers are enough for a precision of 0.95.
+ROUNDING = 1e-9
 
 
 class HeldOut(StrEnum):
@@ -237,11 +239,14 @@ def are_precise(right: int, answers: int, precision: float) -> bool:
     """Whether so many answers are right that chance may explain what they lack of a precision.
 
     Of `n` answers with precision `p`, `n p` are right on average, with a standard deviation of
-    `sqrt(n p (1 - p))`. Half of that may be missing.
+    `sqrt(n p (1 - p))`. Half of that may be missing. Answers that are too few to expect a wrong one
+    among them show nothing: a few lucky ones must not decide.
 
-    >>> are_precise(28, 30, 0.95), are_precise(27, 30, 0.95)
-    (True, False)
+    >>> are_precise(28, 30, 0.95), are_precise(27, 30, 0.95), are_precise(9, 9, 0.95)
+    (True, False, False)
     """
+    if answers * (1 - precision) < 1 - ROUNDING:
+        return False
     expected = precision * answers
     deviation = math.sqrt(expected * (1 - precision))
     return right >= expected - TOLERANCE * deviation
