@@ -233,8 +233,8 @@ class NumpyT5:
         hidden = self._normalize(f"{name}.layer_norm", vectors)
         layer = f"{name}.DenseReluDense"
         if self.config.feed_forward_proj == RELU:
-            inner = hidden @ self.weights[f"{layer}.wi.weight"].T
-            inner = np.maximum(inner, np.float32(0))
+            inner: Float32Array = hidden @ self.weights[f"{layer}.wi.weight"].T
+            np.maximum(inner, 0, out=inner)
         else:
             inner = gelu_tanh(hidden @ self.weights[f"{layer}.wi_0.weight"].T)
             inner *= hidden @ self.weights[f"{layer}.wi_1.weight"].T
