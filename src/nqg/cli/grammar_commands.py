@@ -124,9 +124,9 @@ def show_grammar(
 
     Prints the bits per rule and the longest and the most used rules; with --data,
     also how many examples the grammar derives. `nqg -v show-grammar` lists all
-    rules by the function that they write, and those that only join others at the
-    end. Given a model folder, it shows the model's grammar. `nqg plot` draws how a
-    search or a training went.
+    rules by the function that they write, and those that only join others at
+    the end. Given a model folder, it shows the model's grammar. `nqg plot` draws
+    how a search or a training went.
     """
     grammar = _read_grammar(source)
     # A symbol costs what it cost in the search.
