@@ -116,19 +116,16 @@ def show_grammar(
             "--top", "N", "How many of the longest and most used rules to list.", min=0
         ),
     ] = 5,
-    rules: Annotated[
-        bool,
-        option("--rules", "", "List all rules by function, joining rules last."),
-    ] = False,
 ) -> None:
     """Show what a grammar is made of and how well it fits a dataset.
 
     Example: nqg show-grammar grammar.txt --data test.tsv
 
     Prints the bits per rule and the longest and the most used rules; with --data,
-    also how many examples the grammar derives. With --rules, it lists all rules
-    by the function that they write, and those that only join others at the end.
-    Given a model folder, it shows the model's grammar. `nqg plot` draws how a search or a training went.
+    also how many examples the grammar derives. `nqg -v show-grammar` lists all
+    rules by the function that they write, and those that only join others at
+    the end. Given a model folder, it shows the model's grammar. `nqg plot` draws
+    how a search or a training went.
     """
     grammar = _read_grammar(source)
     # A symbol costs what it cost in the search.
@@ -147,17 +144,14 @@ def show_grammar(
             grammar = replace(grammar, slots=training_text.slots)
         covered = coverage(grammar, training_text.examples)
     report = GrammarReport(grammar, settings, top, covered)
-    facts, texts = report.to_dict(), [str(report)]
-    if rules:
-        types, path = None, source / TARGET_GRAMMAR_FILE
-        if path.exists():
-            types = TargetGrammar.read(path)
-        groups = rule_groups(grammar, function_names(types))
-        facts["groups"] = {group.title: list(map(str, group.rules)) for group in groups}
-        for group in groups:
-            lines = [f"\n{group.title}:", *map(str, group.rules)]
-            texts += ["\n  ".join(lines)]
-    print_results(facts, *texts)
+    types, path = None, source / TARGET_GRAMMAR_FILE
+    if path.exists():
+        types = TargetGrammar.read(path)
+    facts, groups = report.to_dict(), {}
+    for group in rule_groups(grammar, function_names(types)):
+        groups[group.title] = list(map(str, group.rules))
+        detail("\n  ".join([f"{group.title}:", *groups[group.title]]))
+    print_results(facts | {"groups": groups}, str(report))
 
 
 PairCount = Annotated[

@@ -228,7 +228,7 @@ def check_data(
     nothing else can teach them. With --folds, grammars of a part of the data are
     induced: the share of the rest that they derive is what a parser can expect of
     new sentences of the same kind. Codes, closed lists and words that stand for
-    values (euros for EUR) are proposed as [slots], in lines to paste. The exit
+    values (euros for EUR) are proposed as slots, in lines to paste. The exit
     code is 1 where there are faults other than duplicates.
     """
     # Check the lines one by one, and then what they teach together.
