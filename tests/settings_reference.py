@@ -14,8 +14,10 @@ from nqg.pipeline.settings import TrainSettings
 
 HEAD = """# Settings file
 
-A settings file is TOML with a table for each stage. Give it to `nqg train` or `nqg induce` with `--settings`, and to Python as `nqg.train(…, settings="nqg.toml")`. Whatever is left out
-has its default. `--set TABLE.KEY=VALUE` overrides the file, and `-v` prints the settings in effect. Unknown keys are refused by name.
+A settings file is TOML with a table for each stage. Give it to `nqg train` or `nqg induce`
+with `--settings`, and to Python as `nqg.train(…, settings="nqg.toml")`. Whatever is left
+out has its default. `--set TABLE.KEY=VALUE` overrides the file, and `-v` prints the settings in effect.
+Unknown keys are refused by name.
 
 ```toml
 [text]
@@ -31,7 +33,8 @@ steps = 60
 least_precision = 0.9
 ```
 
-Without a table `[induction]`, trial searches choose its values ([induction](induction.md)). Without `[seq2seq]` there is no second reader, and `[fine_tuning]` and `[augmentation]` have no effect.
+Without a table `[induction]`, trial searches choose its values ([induction](induction.md)).
+Without `[seq2seq]` there is no second reader, and `[fine_tuning]` and `[augmentation]` have no effect.
 `make golden` writes this page from the code. The table `[slots]` has a page of its own: [slots](slots.md).
 """
 # Tables of which the page says nothing: a slot is declared by name, and a path is no setting.

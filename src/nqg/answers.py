@@ -113,7 +113,8 @@ class Answer:
     ones included, and with the derivable spans of its `chart`. An answer of a hybrid has those of
     its `parts`: the grammar's and, if it was asked, the other system's.
 
-    `source` is the sentence as typed, `target` the program formatted like the training data. `words` are the tokens that a parser saw, to which the spans of its derivations refer;
+    `source` is the sentence as typed, `target` the program formatted like the training data. `words`
+    are the tokens that a parser saw, to which the spans of its derivations refer;
     among them are those of `corrections`, for words that no rule knows and that resemble others.
 
     Where a sentence holds several commands, `commands` has the answer to each, and `target` is their
