@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -175,3 +177,43 @@ def test_the_page_of_results_holds_the_tables_of_the_records() -> None:
     if os.environ.get("NQG_REWRITE_GOLDEN"):
         page.write_text(text)
     assert page.read_text() == text, "make golden"
+
+
+FIGURE = re.compile(r"\d[\d,]*\.\d+(?= %)|\d+(?= %)")
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/index.md"])
+def test_every_share_stands_on_a_page_that_its_paragraph_links_to(name: str) -> None:
+    page = PROJECT / name
+    text = BLOCK.sub("", page.read_text())
+    for paragraph in re.split(r"\n\n|\n(?=\|)", text):
+        shares = set(FIGURE.findall(paragraph))
+        sources = ""
+        for link in LINK.findall(paragraph):
+            if link.endswith(".md"):
+                sources += (page.parent / link).read_text()
+        for share in shares if sources else ():
+            assert re.search(rf"(?<![\d.]){share}(?![\d])", sources), paragraph
+
+
+def test_figures_beside_the_paper_are_those_of_the_results() -> None:
+    text = (PROJECT / "docs" / "comparison.md").read_text()
+    table = text.split("| | SCAN length |")[1].split("\n\n")[0]
+    results = (PROJECT / "docs" / "reproduce.md").read_text().split(RESULTS)[1]
+    for figure in re.findall(r"\d+\.\d", table):
+        assert re.search(rf"(?<![\d.]){figure}(?!\d)", results), figure
+
+
+def test_the_pictures_are_those_that_the_script_draws() -> None:
+    path = PROJECT / "deploy" / "pictures.py"
+    spec = importlib.util.spec_from_file_location("pictures", path)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    # Dataclasses look their module up.
+    sys.modules["pictures"] = module
+    spec.loader.exec_module(module)
+    for picture, text in module.pictures():
+        if os.environ.get("NQG_REWRITE_GOLDEN"):
+            picture.write_text(text)
+        assert picture.read_text() == text, "make golden"

@@ -112,6 +112,7 @@ def empty() -> None:
 PREPARED: dict[str, Callable[[], None]] = {
     "README.md": empty,
     "docs/index.md": empty,
+    "docs/python.md": empty,
     "docs/databases.md": shop,
     "docs/scale.md": short_commands,
     "docs/target-grammars.md": reduced_grammar,
