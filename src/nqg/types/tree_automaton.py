@@ -262,7 +262,8 @@ class Signatures:
             return [(end, start, arguments + filler) for filler, end in fillers]
         edges = self._trie.edges[node]
         items = []
-        for label in (symbol, *self._wildcards(symbol)):
+        labels: list[TargetSymbol] = [symbol, *self._wildcards(symbol)]
+        for label in labels:
             end = edges.get(label)
             if end is not None and self._leads_on(end, following):
                 items.append((end, start, arguments))
@@ -291,7 +292,7 @@ class Signatures:
             return node in self._fragments
         if node in trie.absorbing:
             return True
-        labels = {following, *self._wildcards(following)}
+        labels: set[TargetSymbol] = {following, *self._wildcards(following)}
         if not labels.isdisjoint(trie.edges[node]):
             return True
         return any(

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Generic, Literal, TypeVar, cast
 
@@ -404,7 +404,7 @@ class Service:
         answers: list[Answer] = []
         for start in range(0, len(sentences), FEW_SENTENCES):
             part = sentences[start : start + FEW_SENTENCES]
-            answers += await batcher.run(lambda part=part: list(parser.answers(part)))
+            answers += await batcher.run(partial(list[Answer], parser.answers(part)))
         system = self._model.with_options(options)
         chosen = chosen_suggestions(system, answers, count, examples)
         suggestions: list[Suggestion] = []
