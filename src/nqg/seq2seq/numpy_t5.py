@@ -224,8 +224,9 @@ class NumpyT5:
         logits = query @ key.swapaxes(2, 3)
         if bias is not None:
             logits += bias
-        attended = (softmax(logits) @ value).transpose(0, 2, 1, 3)
-        joined = attended.reshape(*attended.shape[:2], -1)
+        attended: Float32Array = softmax(logits) @ value  # (B, heads, N, size)
+        shape = (len(attended), attended.shape[2], -1)
+        joined: Float32Array = attended.transpose(0, 2, 1, 3).reshape(shape)
         outputs: Float32Array = joined @ self.weights[f"{name}.o.weight"].T
         return outputs
 
