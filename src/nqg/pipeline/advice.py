@@ -151,7 +151,7 @@ def synonyms(examples: Sequence[Example]) -> Mapping[str, Mapping[str, str]]:
                 if isinstance(value, str):
                     by_value = places.setdefault(name, {})
                     by_value.setdefault(value, set()).add(number)
-    found: dict[str, Mapping[str, str]] = {}
+    by_argument: dict[str, Mapping[str, str]] = {}
     for name, by_value in places.items():
         aliases: dict[str, str] = {}
         for value, numbers in by_value.items():
@@ -159,8 +159,8 @@ def synonyms(examples: Sequence[Example]) -> Mapping[str, Mapping[str, str]]:
             words = _exclusive_words(value, of_value, uses)
             aliases.update(dict.fromkeys(words, value))
         if len(set(aliases.values())) > 1:
-            found[name] = dict(sorted(aliases.items()))
-    return found
+            by_argument[name] = dict(sorted(aliases.items()))
+    return by_argument
 
 
 def _exclusive_words(

@@ -23,8 +23,8 @@ class _Bracket:
         items = []
         for item in self.items:
             item_text = ""
-            for each in item:
-                item_text += each if isinstance(each, str) else each.flat()
+            for value in item:
+                item_text += value if isinstance(value, str) else value.flat()
             items.append(item_text)
         return f"{self.opening}{', '.join(items)}{_CLOSING[self.opening]}"
 
@@ -37,8 +37,8 @@ class _Bracket:
         items = []
         for item in self.items:
             item_text = inner
-            for each in item:
-                item_text += each if isinstance(each, str) else each.lines(depth + 1)
+            for value in item:
+                item_text += value if isinstance(value, str) else value.lines(depth + 1)
             items.append(item_text)
         body = ",\n".join(items)
         return f"{self.opening}\n{body}\n{outer}{_CLOSING[self.opening]}"

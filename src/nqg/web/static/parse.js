@@ -61,8 +61,11 @@ function fitChart() {
   if (isWide) byId("chart").querySelector("details").open = true;
 }
 
-const withBest = ({ best, readings }) =>
-  best ? [best, ...readings.filter((reading) => reading.target !== best.target)] : readings;
+// The reading of the answer, or of the program that was withheld, comes first.
+function withBest({ best, withheld, readings }) {
+  const first = best ?? readings.find((reading) => reading.target === withheld?.target);
+  return first ? [first, ...readings.filter((reading) => reading.target !== first.target)] : readings;
+}
 
 const sentenceCase = (text) => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}${/[.…!?]$/.test(text) ? "" : "."}`;
 
