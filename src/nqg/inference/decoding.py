@@ -258,7 +258,7 @@ class ScoredCharts:
         for number, (derivation, target) in enumerate(zip(derivations, targets)):
             program = " ".join(target)
             if self.model:
-                program = self.model.program(target)
+                program = self.model.program(target, derivation.source)
             # A reading is legal if the target grammar has its tokens and `problem`
             # finds none.
             is_legal = self.target_grammar is None or self.target_grammar.accepts(
