@@ -148,6 +148,12 @@ def test_other_programs_have_no_positions(program: str) -> None:
     assert fit_positions([(tokens("A cat slept"), tokens(program))] * 20) is None
 
 
+def test_a_program_that_would_be_taken_for_a_term_forbids_terms() -> None:
+    other = (tokens("A cat slept"), tokens("sleep ( agent = cat )"))
+    assert fit_positions(pairs() * 3) is not None
+    assert fit_positions([*pairs() * 3, other]) is None
+
+
 def test_a_program_without_a_word_for_a_head_has_a_problem() -> None:
     term = tokens("see ( agent = Emma , theme = cake )")
     program = POSITIONS.decode(term, tokens("Emma saw a dog"))

@@ -391,10 +391,13 @@ def fit_positions(pairs: Sequence[Pair]) -> Positions | None:
         controls=_fitted_controls(graph for _, graph in graphs),
     )
     # Programs that do not become terms stay as they are, but they must be few.
-    encoded = 0
+    terms = 0
     for words, program in pairs:
-        encoded += positions.encode(program, words) != program
-    if encoded < LEAST_SHARE * len(pairs):
+        encoded = positions.encode(program, words)
+        if positions.decode(encoded, words) != program:
+            return None
+        terms += encoded != program
+    if terms < LEAST_SHARE * len(pairs):
         return None
     return positions
 
