@@ -286,7 +286,10 @@ def grammar_findings(
         sources.append(next(readings, words))
     charts = BatchCharts.of(grammar, sources)
     full = charts.typed_forests
-    targets = [text.programs.normalized(example.target) for example, _ in errors]
+    targets = []
+    for example, _ in errors:
+        words = text.tokenized(example.source)[0].words
+        targets.append(text.programs.normalized(example.target, words))
     roots, goal_roots = full.roots(), goal_charts(charts.grammar, full, targets).roots()
 
     # A wrong answer, a sentence without a derivation, or an answer that was withheld.

@@ -49,7 +49,8 @@ DERIVATIONS_PER_READING = (
 )
 # Steps that the chart of a sentence may take, and as many again for its types and for its programs.
 # The most that a test sentence of the examples takes is 7,100 (examples/home_assistant/de).
-MAX_STEPS = 1 << 16
+# More are for recursion and long programs; a server, which strangers ask, allows fewer.
+MAX_CHART_STEPS = 1 << 20
 # Hyperedges of all copies of a forest that the readings of one sentence are compared in.
 MAX_COMPARED_COPIES = 1 << 20
 
@@ -76,7 +77,7 @@ class DecodeOptions:
     marginals: bool = False
     chart: bool = False
     gaps: bool = False
-    limit: int | None = MAX_STEPS
+    limit: int | None = MAX_CHART_STEPS
     most_tokens: int = MAX_TARGET_TOKENS
     exact: bool = False
     least_confidence: float | None = None
@@ -279,7 +280,7 @@ class ScoredCharts:
         for number, (derivation, target) in enumerate(zip(derivations, targets)):
             program = " ".join(target)
             if self.model:
-                program = self.model.program(target)
+                program = self.model.program(target, derivation.source)
             # A reading is legal if the target grammar has its tokens and `problem`
             # finds none.
             is_legal = self.target_grammar is None or self.target_grammar.accepts(

@@ -405,14 +405,16 @@ class TokenSystem:
         """The logarithm of the probability of each program, given its sentence."""
         tokenized = []
         for sentence, program in pairs:
-            tokens = self.text.programs.normalized(program)
+            words = self.text.tokenized(sentence)[0].words
+            tokens = self.text.programs.normalized(program, words)
             tokenized.append((" ".join(sentence.split()), " ".join(tokens)))
         return cast(Seq2seqReader, self.system).log_probabilities(tokenized)
 
     def _raw(self, sentence: str, answer: Answer) -> Answer:
         target = answer.target
         if target is not None:
-            target = self.text.program(target.split())
+            words = self.text.tokenized(sentence)[0].words
+            target = self.text.program(target.split(), words)
         reason = ""
         if target is not None and self.tools:
             reason = program_misfit(target, self.tools)

@@ -210,11 +210,11 @@ class SavedModel:
         """What knows how programs are written, and what is wrong with one."""
         return self.language or self.text.programs
 
-    def program(self, tokens: Sequence[str]) -> str:
-        """The program of tokens, as the training data would write it."""
+    def program(self, tokens: Sequence[str], words: Sequence[str] = ()) -> str:
+        """The program of tokens for a sentence of `words`, as the training data would write it."""
         if self.language:
             return self.language.render(tokens)
-        return self.text.program(tokens)
+        return self.text.program(tokens, words)
 
     def problem(self, program: str) -> str:
         """Why a program is not one of this model, as far as no grammar says it; "" if it is."""

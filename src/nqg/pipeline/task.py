@@ -151,7 +151,10 @@ def read_text(inputs: TrainingInput, settings: TrainSettings, run: Run) -> Prepa
         # Rules and types that are given are those of whole programs.
         is_given = inputs.grammar is not None or inputs.tools or language
         has_types = settings.types.target_grammar in (AUTOMATIC, INFERRED, NONE)
-        if text_settings.traces == "auto" and has_types and not is_given:
+        is_free = has_types and not is_given
+        if text_settings.positions == "auto" and is_free:
+            text = text.with_positions()
+        if text_settings.traces == "auto" and is_free:
             text = text.with_traces()
 
     # Tell what was found.
@@ -164,6 +167,8 @@ def read_text(inputs: TrainingInput, settings: TrainSettings, run: Run) -> Prepa
         run.detail(f"[text] sequence = {preprocessor.sequence}")
     if preprocessor.programs.traces:
         run.detail(f"[text] {preprocessor.programs.traces}")
+    if preprocessor.programs.positions:
+        run.detail("[text] variables are positions of words")
     for slot in preprocessor.slots.slots:
         run.detail(f"[slots] {slot}")
     if not language:

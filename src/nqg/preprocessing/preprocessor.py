@@ -42,6 +42,7 @@ class TextSettings:
     `arguments` says whether answers write the named arguments of calls in the order of training.
     `sequence` says whether a sentence may hold several commands: "auto" if programs of training do.
     `traces` says whether copies in programs become traces: "auto" where a keyword always has them.
+    `positions` says whether variables may be positions of words: "auto" if they are in training.
     `today` is the day to which training sentences refer, if programs have dates for "tomorrow".
     """
 
@@ -54,6 +55,7 @@ class TextSettings:
     slots: Literal["auto", "given"] = "auto"
     sequence: SequenceSetting = "auto"
     traces: Literal["auto", "none"] = "auto"
+    positions: Literal["auto", "none"] = "auto"
     today: str = ""
 
     def __post_init__(self) -> None:
@@ -146,7 +148,10 @@ class Preprocessor:
         """A raw pair as tokens; of polite frames only words that the program has are kept."""
         target = self.programs.normalized(program)
         tokens = self.stripped(self.sentences.tokens(sentence), target)
-        return TokenizedSentence(sentence, tokens), target
+        read = TokenizedSentence(sentence, tokens)
+        if self.programs.positions:
+            target = self.programs.normalized(program, read.words)
+        return read, target
 
     def stripped(
         self, tokens: tuple[Token, ...], target: Sequence[str]
@@ -187,14 +192,14 @@ class Preprocessor:
     def is_plain(self) -> bool:
         """Whether sentences and programs are taken as they are, split at white space.
 
-        Programs may have traces all the same.
+        Programs may have traces, or variables that are positions, all the same.
         """
-        programs = replace(self.programs, traces=None)
+        programs = replace(self.programs, traces=None, positions=None)
         return replace(self, sequence=None, programs=programs) == Preprocessor()
 
-    def program(self, tokens: Sequence[str]) -> str:
-        """The program of tokens, as training data would write it."""
-        return self.programs.render(self.arguments.ordered(tokens))
+    def program(self, tokens: Sequence[str], words: Sequence[str] = ()) -> str:
+        """The program of tokens for a sentence of `words`, as training data would write it."""
+        return self.programs.render(self.arguments.ordered(tokens), words)
 
     def write(self, path: Path) -> None:
         """Write it as JSON, and names of slots beside it; `read` gives it back."""
@@ -203,8 +208,9 @@ class Preprocessor:
             "programs": asdict(self.programs),
             "courtesy": self.courtesy,
         }
-        if self.programs.traces is None:
-            del values["programs"]["traces"]
+        for encoding in ("traces", "positions"):
+            if values["programs"][encoding] is None:
+                del values["programs"][encoding]
         if self.slots:
             values["slots"] = self.slots.to_dict()
         if self.sequence:

@@ -24,6 +24,7 @@ from nqg.slots.slot import read_slots
 from nqg.slots.target_grammars import add_placeholder_productions
 from nqg.slots.tool_slots import tool_slots
 from nqg.text.argument_order import ArgumentOrder
+from nqg.text.positions import fit_positions
 from nqg.text.programs import fit_programs
 from nqg.text.sentences import (
     SentenceTokenizer,
@@ -61,6 +62,19 @@ class TrainingText:
         programs = replace(self.text.programs, traces=traces)
         return TrainingText.of(self.raw, replace(self.text, programs=programs))
 
+    def with_positions(self) -> TrainingText:
+        """The same with terms for programs, where the variables of these are positions of words."""
+        # Placeholders may stand for several words.
+        if self.has_slots:
+            return self
+        positions = fit_positions(
+            [(pair.sentence.words, pair.program) for pair in self.pairs]
+        )
+        if positions is None:
+            return self
+        programs = replace(self.text.programs, positions=positions)
+        return TrainingText.of(self.raw, replace(self.text, programs=programs))
+
     @property
     def has_slots(self) -> bool:
         return bool(self.text.slots)
@@ -68,7 +82,7 @@ class TrainingText:
     @cached_property
     def examples(self) -> Sequence[Example]:
         """The examples as a grammar and a model learn from them: with spaces between tokens."""
-        if self.text.is_plain and not self.text.programs.traces:
+        if self.text.is_plain and not self.text.programs.is_encoded:
             return self.raw
         examples = []
         for example, pair in zip(self.raw, self.pairs):
@@ -265,7 +279,7 @@ def fit_text(
 
 def tokenized(examples: Sequence[Example], text: Preprocessor) -> Sequence[Example]:
     """Raw examples as a grammar and a model learn from them: with spaces between tokens."""
-    if text.is_plain and not text.programs.traces:
+    if text.is_plain and not text.programs.is_encoded:
         return examples
     return [
         Example(*text.training_pair(example.source, example.target), example.id)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from typing import Literal, NamedTuple
@@ -23,6 +23,7 @@ import regex
 
 from nqg.text.brackets import CODE_QUOTES
 from nqg.text.escapes import escape, signs, unescape
+from nqg.text.positions import Positions
 from nqg.text.traces import Traces
 
 ProgramScheme = Literal["code", "spaces"]
@@ -149,16 +150,26 @@ class ProgramTokenizer:
     gaps: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     keywords_repeat: bool = True  # a call may have a keyword twice
     traces: Traces | None = None
+    positions: Positions | None = None
 
     def tokenize(self, program: str, quote: str = "") -> tuple[str, ...]:
         """All of a program, or with `quote` of a text between such quotes; `render` inverts it."""
         return tuple(self._tokens(program, quote))
 
-    def normalized(self, program: str) -> tuple[str, ...]:
+    @property
+    def is_encoded(self) -> bool:
+        """Whether a grammar learns other tokens than programs have."""
+        return self.traces is not None or self.positions is not None
+
+    def normalized(self, program: str, words: Sequence[str] = ()) -> tuple[str, ...]:
         """The tokens, with traces, without those for spaces outside of quotes; line breaks and tabs
         are kept.
+
+        Variables that are positions need the `words` of the sentence.
         """
         tokens = tuple(self._tokens(program, keeps_spaces=False))
+        if self.positions:
+            tokens = self.positions.encode(tokens, words)
         if self.traces:
             return self.traces.encode(tokens)
         return tokens
@@ -184,10 +195,12 @@ class ProgramTokenizer:
                 yield escape(atom.text, _PROGRAM_SIGNS)
             left = atom
 
-    def render(self, tokens: Iterable[str]) -> str:
-        """The program of tokens, as training data would write it."""
+    def render(self, tokens: Iterable[str], words: Sequence[str] = ()) -> str:
+        """The program of tokens for a sentence of `words`, as training data would write it."""
         if self.traces:
             tokens = self.traces.decode(tuple(tokens))
+        if self.positions:
+            tokens = self.positions.decode(tuple(tokens), words)
         if self.scheme == "spaces":
             return " ".join(tokens)
         program, left, quote, gap = "", BEGIN, "", None
@@ -214,9 +227,13 @@ class ProgramTokenizer:
             keyword = repeated_keyword(program)
         if keyword:
             return f"'{keyword}' is there twice"
+        tokens = list(self._tokens(program, keeps_spaces=False))
+        reason = ""
+        if self.positions:
+            reason = self.positions.problem(tokens)
         if self.traces:
-            return self.traces.problem(list(self._tokens(program, keeps_spaces=False)))
-        return ""
+            reason = reason or self.traces.problem(tokens)
+        return reason
 
     def gap(self, left: Atom, right: Atom) -> str:
         """The white space that is expected between two atoms."""

@@ -19,7 +19,6 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nqg.errors import NqgError, SettingsError
-from nqg.inference.decoding import MAX_STEPS
 from nqg.text.sentences import SentenceTokenizer
 
 COOKIE = "nqg_session"
@@ -77,8 +76,8 @@ class Limits:
     rules: int = 100
     # The last sentences of the log, among which those to annotate are looked for.
     reviewed: int = 1_000
-    # Steps that the chart of a sentence may take.
-    chart_steps: int = MAX_STEPS
+    # Steps that the chart of a sentence may take: half a second of two cores at most.
+    chart_steps: int = 1 << 16
     # Sentences that are parsed at once, and their tokens: between such parts the server can stop.
     batch_size: int = 64
     parsed_tokens: int = 640
