@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from nqg.data.example import Example
 from nqg.grammar import chart as chart_module
-from nqg.grammar.chart import Budget, charts
+from nqg.grammar.chart import StepBudget, charts
 from nqg.grammar.grammar import Grammar
 from nqg.inference import charts as charts_module
 from nqg.inference.charts import BatchCharts
@@ -161,7 +161,7 @@ def test_the_spans_with_types_are_those_of_the_typed_chart(
 def test_a_budget_leaves_the_charts_of_other_sentences_as_they_are(
     grammar: Grammar, source: tuple[str, ...], steps: int
 ) -> None:
-    budget = Budget(steps)
+    budget = StepBudget(steps)
     short = ("a",)
     full = charts(grammar, [short, source, short], limit=budget)
     alone = charts(grammar, [short])

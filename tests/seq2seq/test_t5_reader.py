@@ -25,7 +25,7 @@ from nqg.model_folder import INDEX
 from nqg.seq2seq import quantized, t5_reader
 from nqg.seq2seq.beam_search import beam_search, best_cells
 from nqg.seq2seq.legal_decoding import LegalSeq2seq
-from nqg.seq2seq.numpy_t5 import DecoderState, NumpyT5, T5Config, relative_buckets
+from nqg.seq2seq.numpy_t5 import DecoderCache, NumpyT5, T5Config, relative_buckets
 from nqg.seq2seq.seq2seq import Seq2seq
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings, SmallT5Settings
 from nqg.seq2seq.t5_reader import T5Reader, load_reader
@@ -201,10 +201,10 @@ def test_every_kind_of_t5_has_the_logits_of_torch(
             decoder_input_ids=torch.from_numpy(target),
         ).logits.numpy()
     encoded = in_numpy.encode(source.tolist())
-    whole, _ = in_numpy.decode(target, encoded, DecoderState())
+    whole, _ = in_numpy.decode(target, encoded, DecoderCache())
     assert whole == pytest.approx(expected, abs=1e-4)
     # In two parts the logits are the same.
-    _, state = in_numpy.decode(target[:, :20], encoded, DecoderState())
+    _, state = in_numpy.decode(target[:, :20], encoded, DecoderCache())
     rest, _ = in_numpy.decode(target[:, 20:], encoded, state)
     assert rest == pytest.approx(expected[:, 20:], abs=1e-4)
 

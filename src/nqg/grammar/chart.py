@@ -45,7 +45,7 @@ Tokens = Sequence[str]
 Fill = Callable[[int, int, Hypergraph], tuple[int, GraphBuffer]]
 
 
-class Budget:
+class StepBudget:
     """The steps that the chart of a sentence may take; sentences that need more are noted.
 
     A step of a kernel is an item that may be extended, a hyperedge, or a combination of the types
@@ -63,13 +63,13 @@ def charts(
     sources: Sequence[Tokens],
     *,
     prune: bool = True,
-    limit: int | Budget | None = None,
+    limit: int | StepBudget | None = None,
 ) -> Hypergraph:
     """Every derivation of every span of the sources or, pruned, of every source as a whole.
 
     If the grammar is typed, only well-typed ones: a node for every span and every type that it has;
     what covers a whole source has one node, that of legal targets. `limit` bounds the steps that
-    any one sentence's chart takes, and a sentence that needs more is an error; with a `Budget`, its
+    any one sentence's chart takes, and a sentence that needs more is an error; with a `StepBudget`, its
     chart is empty.
     """
     # Types only rule out derivations, so the untyped charts are made first and refined.
@@ -84,7 +84,7 @@ def untyped_charts(
     sources: Sequence[Tokens],
     *,
     prune: bool = True,
-    limit: int | Budget | None = None,
+    limit: int | StepBudget | None = None,
 ) -> Hypergraph:
     """The charts of sources, whatever the types."""
     encoded = grammar.encoded
@@ -98,7 +98,7 @@ def typed_charts(
     sources: Sequence[Tokens],
     full: Hypergraph,
     prune: bool = True,
-    limit: int | Budget | None = None,
+    limit: int | StepBudget | None = None,
     wanted: Int64Array | None = None,
 ) -> Hypergraph:
     """The well-typed derivations of untyped charts, which were made with the same `prune`.
@@ -127,7 +127,7 @@ def goal_charts(
     grammar: ChartGrammar,
     sources: Hypergraph,
     targets: Sequence[Tokens],
-    limit: int | Budget | None = None,
+    limit: int | StepBudget | None = None,
 ) -> Hypergraph:
     """Of the pruned charts of sources, the derivations that yield the targets."""
     encoded = grammar.with_meanings(sources, targets)
@@ -141,7 +141,7 @@ def encoded_charts(
     names: Sequence[Tokens] | None = None,
     *,
     prune: bool = True,
-    limit: int | Budget | None = None,
+    limit: int | StepBudget | None = None,
 ) -> Hypergraph:
     """`charts` of sentences that are numbers already; `names` are their tokens, for errors."""
     max_arity, steps = arrays.max_arity, _steps(limit)
@@ -161,7 +161,7 @@ def encoded_goals(
     targets: Ragged,
     names: Sequence[Tokens] | None = None,
     *,
-    limit: int | Budget | None = None,
+    limit: int | StepBudget | None = None,
 ) -> Hypergraph:
     """`goal_charts` of targets that are numbers already."""
     max_arity, steps = arrays.max_arity, _steps(limit)
@@ -174,10 +174,10 @@ def encoded_goals(
     return _filled(fill, targets.rows, sources.hyperedges, max_arity, limit, names)
 
 
-def _steps(limit: int | Budget | None) -> int:
+def _steps(limit: int | StepBudget | None) -> int:
     if limit is None:
         return NO_LIMIT
-    return limit.steps if isinstance(limit, Budget) else limit
+    return limit.steps if isinstance(limit, StepBudget) else limit
 
 
 def _filled(
@@ -185,7 +185,7 @@ def _filled(
     count: int,
     expected: int,
     max_arity: int,
-    limit: int | Budget | None,
+    limit: int | StepBudget | None,
     names: Sequence[Tokens] | None,
 ) -> Hypergraph:
     """Call `fill` until `count` sentences are done, with larger buffers whenever one did not fit.
@@ -212,7 +212,7 @@ def _filled(
         # Not even one sentence fitted: it is beyond the limit, or needs larger buffers.
         if graph.used[GRAPH_FULL] != LIMIT_REACHED:
             capacity = grow(capacity, MAX_CAPACITY, sentence)
-        elif isinstance(limit, Budget):
+        elif isinstance(limit, StepBudget):
             limit.exceeded.add(begin)
             graphs.append(empty_charts(1, max_arity))
             begin += 1

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from nqg.errors import LimitExceeded
-from nqg.grammar.chart import Budget, typed_charts, untyped_charts
+from nqg.grammar.chart import StepBudget, typed_charts, untyped_charts
 from nqg.grammar.derivation import Tokens
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import NO_CHILD, Hypergraph, NodeId, Span, subgraph
@@ -24,14 +24,14 @@ class BatchCharts:
     """Every derivable span of some sentences or, if pruned, only those that whole
     derivations use.
 
-    With a `Budget`, sentences that need more steps have no derivable span, and are noted there.
+    With a `StepBudget`, sentences that need more steps have no derivable span, and are noted there.
     """
 
     grammar: SlotInstances  # with the values in the sentences
     sources: Sequence[Tokens]
     untyped: Hypergraph  # whatever the types
     is_pruned: bool
-    limit: int | Budget | None = None  # of the steps of a sentence's chart
+    limit: int | StepBudget | None = None  # of the steps of a sentence's chart
 
     @classmethod
     def of(
@@ -41,7 +41,7 @@ class BatchCharts:
         mentions: Sequence[Sequence[Mention]] | None = None,
         *,
         prune: bool = False,
-        limit: int | Budget | None = None,
+        limit: int | StepBudget | None = None,
     ) -> BatchCharts:
         """Chart sentences; `mentions` are those of the grammar's slots, where they are known."""
         instances = instantiate_slots(grammar, sentences, mentions)
@@ -72,7 +72,7 @@ class BatchCharts:
         rules = self.grammar.model_rule_ids(self.forests.rules)
         limit = self.limit
         legal = typing.reducer.reduce(self.forests, rules, self._steps)
-        if isinstance(limit, Budget):
+        if isinstance(limit, StepBudget):
             limit.exceeded |= legal.exceeded
         return typed_charts(
             self.grammar, typing, self.sources, legal.forest, True, limit, legal.wanted
@@ -98,7 +98,7 @@ class BatchCharts:
 
     @property
     def _steps(self) -> int | None:
-        return self.limit.steps if isinstance(self.limit, Budget) else self.limit
+        return self.limit.steps if isinstance(self.limit, StepBudget) else self.limit
 
     @cached_property
     def typed(self) -> Hypergraph:

@@ -22,7 +22,7 @@ from nqg.answers import (
     Reading,
 )
 from nqg.grammar.arrays import FloatArray, Int64Array
-from nqg.grammar.chart import Budget, goal_charts
+from nqg.grammar.chart import StepBudget, goal_charts
 from nqg.grammar.derivation import MAX_TARGET_TOKENS, Derivation, Tokens
 from nqg.grammar.grammar import SLOT, SlotInstance, Symbol, Symbols
 from nqg.grammar.hypergraph import Hypergraph, NodeId
@@ -318,7 +318,7 @@ class ScoredCharts:
         """The probability of a target of each sentence, all derivations that yield it together; not
         a number where it takes more than `limit` steps to find these: (B,).
         """
-        budget = None if limit is None else Budget(limit)
+        budget = None if limit is None else StepBudget(limit)
         goal = goal_charts(self.grammar, self.full, targets, budget)
         goal_scores = self._pair_scores[
             np.searchsorted(self._pairs[0], self._pair_keys(goal))

@@ -34,7 +34,7 @@ from nqg.answers import (
 )
 from nqg.errors import DamagedModel, LimitExceeded
 from nqg.grammar.arrays import FloatArray
-from nqg.grammar.chart import Budget
+from nqg.grammar.chart import StepBudget
 from nqg.grammar.derivation import Tokens
 from nqg.grammar.grammar import Grammar, Rule
 from nqg.grammar.hypergraph import Hypergraph
@@ -350,12 +350,12 @@ class Parser:
         return corrected_answers(self._with_share(MAX_CORRECTIONS), sentences)
 
     @property
-    def _budget(self) -> Budget | None:
+    def _budget(self) -> StepBudget | None:
         """The steps of a sentence's chart."""
         limit = self.options.limit
         if limit is None:
             return None
-        return Budget(limit * CHART_STEPS if self.options.chart else limit)
+        return StepBudget(limit * CHART_STEPS if self.options.chart else limit)
 
     def tokenized_answers(self, sentences: Sequence[TokenizedSentence]) -> list[Answer]:
         """The answers to sentences just as they are tokenized."""

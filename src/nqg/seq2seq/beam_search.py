@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nqg.grammar.arrays import FloatArray, Int64Array
-from nqg.seq2seq.numpy_t5 import DecoderState, EncodedSource, NumpyT5, log_softmax
+from nqg.seq2seq.numpy_t5 import DecoderCache, EncodedSource, NumpyT5, log_softmax
 
 # The rows and the subwords that may follow them, for rows that begin with the start of a target.
 AllowedSubwords = Callable[[Sequence[Sequence[int]]], tuple[Int64Array, Int64Array]]
@@ -37,7 +37,7 @@ def beam_search(
     end = model.config.eos_token_id
     running = [Hypothesis((model.config.decoder_start_token_id,), 0.0)]
     finished: list[Hypothesis] = []
-    state = DecoderState()
+    state = DecoderCache()
     for length in range(1, longest + 1):
         # 1. The scores of all continuations.
         last = np.array([[hypothesis.subwords[-1]] for hypothesis in running])

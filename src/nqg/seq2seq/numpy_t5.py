@@ -80,7 +80,7 @@ class EncodedSource(NamedTuple):
     layers: tuple[tuple[Float32Array, Float32Array], ...]
 
 
-class DecoderState(NamedTuple):
+class DecoderCache(NamedTuple):
     """The keys and values of what hypotheses have written so far: (B, heads, T, size) a layer."""
 
     layers: tuple[tuple[Float32Array, Float32Array], ...] = ()
@@ -89,10 +89,10 @@ class DecoderState(NamedTuple):
     def length(self) -> int:
         return self.layers[0][0].shape[2] if self.layers else 0
 
-    def rows(self, rows: Sequence[int]) -> DecoderState:
+    def rows(self, rows: Sequence[int]) -> DecoderCache:
         """The state of other hypotheses, which continue the given ones."""
         index = np.array(rows)
-        return DecoderState(
+        return DecoderCache(
             tuple((keys[index], values[index]) for keys, values in self.layers)
         )
 
@@ -144,8 +144,8 @@ class NumpyT5:
 
     @np.errstate(over="ignore", invalid="ignore")
     def decode(
-        self, inputs: Int64Array, source: EncodedSource, past: DecoderState
-    ) -> tuple[Float32Array, DecoderState]:
+        self, inputs: Int64Array, source: EncodedSource, past: DecoderCache
+    ) -> tuple[Float32Array, DecoderCache]:
         """The logits of what follows each of the inputs (B, N), and the state after them:
         (B, N, V).
         """
@@ -184,14 +184,14 @@ class NumpyT5:
                 "the model gives logits that are not numbers: its weights are damaged; "
                 "train it again"
             )
-        return logits, DecoderState(tuple(layers))
+        return logits, DecoderCache(tuple(layers))
 
     def log_probabilities(
         self, source: EncodedSource, target: Sequence[int]
     ) -> Float32Array:
         """The logarithm of the probability of each subword of a target: (N,)."""
         inputs = np.array([[self.config.decoder_start_token_id, *target[:-1]]])
-        logits, _ = self.decode(inputs, source, DecoderState())
+        logits, _ = self.decode(inputs, source, DecoderCache())
         logs: Float32Array = log_softmax(logits[0])[np.arange(len(target)), target]
         return logs
 
