@@ -138,7 +138,9 @@ def test_positions_are_fitted_to_pairs() -> None:
     [
         pytest.param("sleep ( agent = cat )", id="no variables"),
         pytest.param("cat ( x _ 7 ) AND sleep . agent ( x _ 2 , x _ 7 )", id="no word"),
-        pytest.param("cat ( x _ 2 ) AND sleep . agent ( x _ 1 , y _ 2 )", id="two kinds"),
+        pytest.param(
+            "cat ( x _ 2 ) AND sleep . agent ( x _ 1 , y _ 2 )", id="two kinds"
+        ),
         pytest.param("cat ( x _ 1 ) AND dog ( x _ 2 )", id="two roots"),
         pytest.param("see . agent ( x _ 1 , x _ 1 )", id="a cycle"),
         pytest.param("cat ( x _ 99999999999 )", id="a number that is too large"),

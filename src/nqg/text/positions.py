@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from nqg.text.traces import (
     CLOSE,
@@ -64,7 +64,7 @@ class AtomReader:
     >>> reader = AtomReader("dog ( x _ 1 ) AND run . agent ( x _ 2 , x _ 1 )".split())
     >>> for atom in reader.atoms():
     ...     print(atom.name, atom.variable, atom.role, atom.value)
-    dog 1 () 
+    dog 1 ()
     run 2 ('agent',) 1
     """
 
