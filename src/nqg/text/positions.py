@@ -63,9 +63,9 @@ class AtomReader:
 
     >>> reader = AtomReader("dog ( x _ 1 ) AND run . agent ( x _ 2 , x _ 1 )".split())
     >>> for atom in reader.atoms():
-    ...     print(atom.name, atom.variable, atom.role, atom.value)
+    ...     print(atom.name, atom.variable, atom.role)
     dog 1 ()
-    run 2 ('agent',) 1
+    run 2 ('agent',)
     """
 
     tokens: Sequence[str]
@@ -164,9 +164,8 @@ class Positions:
     `forms` has the words of a head that are not the head itself; `named` are the keywords whose
     values have an atom of their own. A program is the value of the empty keyword.
 
-    >>> positions = Positions(("x", "_"), forms={"see": ("saw",)}, named=(("agent",),))
+    >>> positions = Positions(("x", "_"), {"see": ("saw",)}, ("Emma",), named=(("agent",),))
     >>> words, term = "A cat saw Emma".split(), "see ( agent = cat , theme = Emma )".split()
-    >>> positions = replace(positions, constants=("Emma",))
     >>> print(*positions.decode(term, words))
     cat ( x _ 1 ) AND see . agent ( x _ 2 , x _ 1 ) AND see . theme ( x _ 2 , Emma )
     >>> positions.encode(positions.decode(term, words), words) == tuple(term)
