@@ -357,7 +357,7 @@ def _draw_lengths(panel: Any, split: Mapping[str, Any], side: str) -> None:
 # --- An evaluation: causes of errors as bars, and how often answers of each confidence are right.
 
 RIGHT_SHARE = "right"
-BLUES = ("#223b66", "#4477aa", "#88aacc", "#66ccee", "#77bbdd", "#aaddee")
+BLUES = ("#223b66", "#4477aa", "#88aacc", "#66ccee", "#77bbdd", "#aaddee", "#cceeff")
 GREENS = ("#228833", "#88bb66")
 REDS = ("#aa3377", "#882255", "#ee6677", "#ffaabb")
 CAUSE_COLOURS = dict(
