@@ -17,7 +17,7 @@ not cross to `set_alarm`.
 
 `python benchmarks/type_inference.py DATA --vary NAME` varies a constant and prints what random thirds of
 training programs of fifteen datasets say: how many held-out programs types accept, and how many
-random edits they reject. docs/types.md has the curves.
+random edits they reject. docs/types-measured.md has the curves.
 
     constant                  what it decides
     MAX_LOSS                  the finest types that are good enough
