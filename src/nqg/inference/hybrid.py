@@ -44,14 +44,14 @@ from nqg.model.checkpoint import RECORDS_FILE, Record, record_lines
 from nqg.model.confidence import Calibrator, Evidence
 from nqg.model_folder import SEQ2SEQ_KIND, is_of_kind, pretrained, push_to_hub
 from nqg.preprocessing.preprocessor import TEXT_FILE, Preprocessor
-from nqg.seq2seq.legal_decoding import LegalSeq2seq
-from nqg.seq2seq.t5_reader import T5Reader, load_reader
 from nqg.types.tool_calls import RequiredArguments, missing_argument, program_misfit
 from nqg.types.tools import FILE as TOOLS_FILE
 from nqg.types.tools import Tool, read_tools, write_tools
 
+# A model without a second reader does not load `nqg.seq2seq`: functions that need it import it.
 if TYPE_CHECKING:
     from nqg.seq2seq.seq2seq import Seq2seq
+    from nqg.seq2seq.t5_reader import T5Reader
 
 FALLBACK = "seq2seq"  # the subfolder of a model folder
 # Candidates of each reader. On folds of ten datasets the right program is among these in 86 % of
@@ -264,6 +264,8 @@ class Hybrid:
         Where the folder has a grammar of legal targets, the fallback can write no others, unless it
         `is_free` to.
         """
+        from nqg.seq2seq.t5_reader import load_reader
+
         folder = Path(folder)
         parser = Parser.load(folder, device)
         if not has_fallback(folder):
@@ -282,6 +284,8 @@ class Hybrid:
         is_free: bool = False,
     ) -> Hybrid:
         """A parser and a fallback that was trained on the same examples."""
+        from nqg.seq2seq.legal_decoding import LegalSeq2seq
+
         text, legal = parser.model.text, parser.model.legal_programs
         fallback: System = seq2seq
         if legal and not is_free:
@@ -349,6 +353,8 @@ class TokenSystem:
     @classmethod
     def load(cls, folder: Path | str, device: str | None = None) -> TokenSystem:
         """A system without a grammar, as `nqg.paper` trains them."""
+        from nqg.seq2seq.t5_reader import load_reader
+
         path, text = Path(folder) / TEXT_FILE, Preprocessor()
         if path.exists():
             text = Preprocessor.read(path)
@@ -516,6 +522,9 @@ def has_fallback(folder: Path | str) -> bool:
 
 def write_fallback(folder: Path, fallback: System) -> None:
     """Write into the model folder of a parser what makes it that of a hybrid."""
+    from nqg.seq2seq.legal_decoding import LegalSeq2seq
+    from nqg.seq2seq.t5_reader import T5Reader
+
     model = fallback.system if isinstance(fallback, TokenSystem) else fallback
     if isinstance(model, LegalSeq2seq):
         model = model.seq2seq

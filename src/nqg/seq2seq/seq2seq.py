@@ -462,8 +462,9 @@ class Seq2seq:
                 ids.append(row[1 : 1 + length])
             texts = decode(self.tokenizer, ids)
             for number, (text, log) in enumerate(zip(texts, logs)):
-                # A search that finds fewer sequences than it has beams repeats some.
-                if ids[number] in ids[number - number % count : number]:
+                # A search that finds fewer sequences than it has beams repeats some. What is
+                # drawn may well be drawn twice.
+                if is_scored and ids[number] in ids[number - number % count : number]:
                     continue
                 position = positions[number // count]
                 target = self.spelling.decode(text) or None
