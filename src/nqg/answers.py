@@ -160,6 +160,21 @@ class Answer:
         """
         return self.target is not None
 
+    def __repr__(self) -> str:
+        """What a person wants to see of it: derivations and charts would fill pages.
+
+        >>> Answer("jump", "I_JUMP", confidence=0.97)
+        Answer('jump', 'I_JUMP', confidence=0.97)
+        >>> Answer("fly", reason="no derivation")
+        Answer('fly', None, reason='no derivation')
+        """
+        shown = [repr(self.source), repr(self.target)]
+        if self.confidence is not None:
+            shown.append(f"confidence={self.confidence:.3g}")
+        if self.reason:
+            shown.append(f"reason={self.reason!r}")
+        return f"Answer({', '.join(shown)})"
+
     def explain(self) -> str:
         """The derivation, drawn, and all else about the answer; of an abstention what is missing.
 
