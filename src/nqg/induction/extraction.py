@@ -242,33 +242,35 @@ class Extraction:
     @classmethod
     def of(cls, rules: Iterable[Rule], traces: Traces) -> Extraction | None:
         """The parts of rules; None where no gap is the variant of a clause."""
-        whole = []
-        for each_rule in rules:
-            clause = Clause.of(each_rule)
-            if clause is not None and not clause.term.is_leaf:
-                whole.append(clause)
+        parts = dict[Clause, None]()
         splits = []
-        for rule in whole:
-            found = split(rule, traces)
-            if found is not None:
-                splits.append(found)
+        for rule in rules:
+            whole = Clause.of(rule)
+            if whole is None or whole.term.is_leaf:
+                continue
+            if _is_bare(whole, traces):
+                parts[whole] = None
+            framed = split(whole, traces)
+            if framed is not None:
+                splits.append(framed)
         # Frames that several clauses have show which clauses there are, and these their variants.
-        bare = [rule for rule in whole if _is_bare(rule, traces)]
         shared = _with_shared_frames(splits)
-        parts = dict.fromkeys([*bare, *(each.clause for each in shared)])
+        parts |= dict.fromkeys(framed.clause for framed in shared)
         keywords = _trace_keywords(parts)
         variants = dict[Clause, None]()
         for part in parts:
             variants |= dict.fromkeys(gap_variants(part, keywords))
         if parts.keys().isdisjoint(variants):
             return None
-        # Other frames are those of clauses that are known by now.
-        known = parts.keys() | variants.keys()
-        splits = [each for each in splits if each in shared or each.clause in known]
-        frames = dict.fromkeys(each.frame for each in splits)
-        with_gaps = dict.fromkeys(
-            each.frame for each in splits if each.clause.has_trace
-        )
+        # Other frames are those of clauses that are among these by now.
+        frames = dict[Clause, None]()
+        with_gaps = dict[Clause, None]()
+        for framed in splits:
+            clause = framed.clause
+            if framed in shared or clause in parts or clause in variants:
+                frames[framed.frame] = None
+                if clause.has_trace:
+                    with_gaps[framed.frame] = None
         return cls(
             frames=tuple(frames),
             gap_frames=tuple(with_gaps),

@@ -110,26 +110,27 @@ def trials(
     """The candidates of a system of `train` for `test`, and for sentences that are out of scope,
     given and made.
     """
-    asked = rng.sample(test, min(len(test), MOST_HELD_OUT))
-    made = made_out_of_scope(
-        [example.source for example in train], round(MADE_SHARE * len(asked)), rng
-    )
+    held_out = rng.sample(test, min(len(test), MOST_HELD_OUT))
+    sources = [example.source for example in held_out]
+    count = round(MADE_SHARE * len(held_out))
+    made = made_out_of_scope([example.source for example in train], count, rng)
     # Halves of training sentences may make a held-out one, which is in scope.
     in_scope = {" ".join(example.source.split()) for example in test}
-    made = [sentence for sentence in made if sentence not in in_scope]
+    others = [*out_of_scope, *(text for text in made if text not in in_scope)]
+    proposals = candidates(system, train, [*sources, *others])
+    # Held-out sentences have a right program, which may be of a new form.
     template = likely_language(train).template
     known_templates = {template(without_values(example.target)) for example in train}
-    sources = [example.source for example in asked]
-    found = candidates(system, train, [*sources, *out_of_scope, *made])
     sentences = []
-    for example, trial_candidates in zip(asked, found):
+    for example, proposed in zip(held_out, proposals):
         tried = []
-        for program, evidence in trial_candidates:
+        for program, evidence in proposed:
             tried.append(ProgramTrial(evidence, exact_match(program, example.target)))
         is_new = template(without_values(example.target)) not in known_templates
         sentences.append(HeldOutSentence(tuple(tried), is_new_template=is_new))
-    for number, trial_candidates in enumerate(found[len(asked) :]):
-        wrong = tuple(ProgramTrial(evidence, False) for _, evidence in trial_candidates)
+    # Whatever is proposed for sentences out of scope is wrong.
+    for number, proposed in enumerate(proposals[len(held_out) :]):
+        wrong = tuple(ProgramTrial(evidence, False) for _, evidence in proposed)
         is_made = number >= len(out_of_scope)
         sentences.append(HeldOutSentence(wrong, is_in_scope=False, is_made=is_made))
     return sentences
