@@ -2,8 +2,8 @@
 
     python benchmarks/templates.py MODEL
 
-MODEL is a model of `benchmarks/library_desk/train.tsv`. The ten templates of
-`benchmarks/library_desk/templates.txt` are added to it. Every sentence that they describe gets values
+MODEL is a model of `benchmarks/projects/library_desk/train.tsv`. The ten templates of
+`benchmarks/projects/library_desk/templates.txt` are added to it. Every sentence that they describe gets values
 that the training examples do not have, and the program that the template says.
 """
 
@@ -25,7 +25,7 @@ from nqg.text.sentence_templates import (
     without_slots,
 )
 
-TEMPLATES = Path(__file__).parent / "library_desk" / "templates.txt"
+TEMPLATES = Path(__file__).parent / "projects" / "library_desk" / "templates.txt"
 SEED = 0
 # Words in the sentence, and what programs write.
 VALUES = {
