@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from nqg.grammar.compilation import kernels_in_one_form
 from nqg.grammar.encoding import grammar_arrays
 from nqg.grammar.grammar import Rule
 from nqg.induction import candidates as module
@@ -217,6 +218,15 @@ def test_the_example_of_the_paper() -> None:
     assert found_candidates([largest, state], brackets=BRACKETS)[0] == {
         Rule.parse("largest NT_1 ### largest ( NT_1 )")
     }
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["plain", "compiled"])
+def test_plain_and_compiled_kernels_find_the_same_candidates(compiled: bool) -> None:
+    rules = parsed("jump twice ### J J", "jump ### J", "walk twice ### W W")
+    with kernels_in_one_form(compiled=compiled):
+        of_jump, _, of_walk = found_candidates(rules, repeated_targets=True)
+    assert Rule.parse("NT_1 twice ### NT_1 NT_1") in of_jump
+    assert Rule.parse("NT_1 twice ### NT_1 NT_1") not in of_walk
 
 
 def test_a_pair_that_a_rule_lacks_to_be_derivable_is_a_candidate() -> None:

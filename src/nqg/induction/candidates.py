@@ -523,8 +523,8 @@ def _add_outside_pair(
     if pair == len(work.pairs):
         work.used[CANDIDATES_FULL] = 1
         return
-    row = work.pairs[pair]
-    row[0], row[1], row[2], row[3] = start, end, position, length
+    work.pairs[pair, 0], work.pairs[pair, 1] = start, end
+    work.pairs[pair, 2], work.pairs[pair, 3] = position, length
     work.older_pair[pair] = work.newest_pair[start, end]
     work.newest_pair[start, end] = pair
     work.used[CANDIDATE_PAIRS] += 1
@@ -539,15 +539,10 @@ def _push(
     if at == len(work.states):
         work.used[CANDIDATES_FULL] = 1
         return
-    state = work.states[at]
-    state[NODE], state[READ], state[PASSED], state[HOLE] = (
-        trie_node,
-        position,
-        passed,
-        hole,
-    )
+    work.states[at, NODE], work.states[at, READ] = trie_node, position
+    work.states[at, PASSED], work.states[at, HOLE] = passed, hole
     for bound in range(2 * passed):
-        state[FIRST_BOUND + bound] = work.spans[bound]
+        work.states[at, FIRST_BOUND + bound] = work.spans[bound]
     work.used[CANDIDATE_STATES] += 1
 
 
@@ -655,15 +650,11 @@ def _expand_outside_pair(
     _push(TRIE_ROOT, start, 0, NOTHING, work)
     while work.used[CANDIDATE_STATES] > 0 and not work.used[CANDIDATES_FULL]:
         work.used[CANDIDATE_STATES] -= 1
-        state = work.states[work.used[CANDIDATE_STATES]]
-        trie_node, position, passed, hole = (
-            state[NODE],
-            state[READ],
-            state[PASSED],
-            state[HOLE],
-        )
+        top = work.used[CANDIDATE_STATES]
+        trie_node, position = work.states[top, NODE], work.states[top, READ]
+        passed, hole = work.states[top, PASSED], work.states[top, HOLE]
         for bound in range(2 * passed):
-            work.spans[bound] = state[FIRST_BOUND + bound]
+            work.spans[bound] = work.states[top, FIRST_BOUND + bound]
 
         # At the end of the span, rules with a hole are complete.
         if position == end:
@@ -739,9 +730,9 @@ def fill_candidates(
             start, end = goals.graph.starts[goal], goals.graph.ends[goal]
             is_leaf = end == start + 1 and source[start] <= LEAF
             if end - start < count and not is_leaf:
-                row = out[at]
-                row[0], row[1], row[2] = OUTER, start, end
-                row[3], row[4] = goals.positions[goal], goals.lengths[goal]
+                out[at, 0] = OUTER
+                out[at, 1], out[at, 2] = start, end
+                out[at, 3], out[at, 4] = goals.positions[goal], goals.lengths[goal]
                 at += 1
         # Every outside pair but the first, which is the rule itself, proposes the inner rule.
         for pair in range(1, work.used[CANDIDATE_PAIRS]):
