@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import gzip
-import time
 from pathlib import Path
 
 import torch
@@ -18,8 +17,7 @@ import torch
 import nqg
 from nqg import Example
 from nqg.pipeline.settings import ConfidenceSettings, TrainSettings
-from slog import MIRROR, drawn, examples_of, report
-from timing import peak_megabytes
+from slog import MIRROR, drawn, examples_of, report, trained
 
 
 def pairs(form: str, part: str) -> list[Example]:
@@ -51,20 +49,7 @@ def main() -> None:
         confidence=ConfidenceSettings(folds=chosen.folds),
     )
     train = pairs(chosen.form, "train")
-    started = time.process_time()
-
-    def listen(event: object) -> None:
-        name = type(event).__name__
-        if name != "WorkDone":
-            print(f"{time.process_time() - started:7.0f} s  {event}"[:400], flush=True)
-
-    system = nqg.train(train, settings=settings, listener=listen)
-    seconds = time.process_time() - started
-    print(f"{len(train):,} pairs: {seconds:.0f} CPU s, {peak_megabytes():.0f} MB")
-    assert isinstance(system, nqg.Parser), "no second reader is asked for"
-    if chosen.model:
-        system.save(chosen.model)
-    report(system, test)
+    report(trained(train, settings, chosen.model), test)
 
 
 if __name__ == "__main__":

@@ -15,18 +15,19 @@ import argparse
 import json
 import random
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import nqg
 from nqg.answers import Answer, exact_match
-from nqg.calls import Call, NotACall, read_calls
+from nqg.calls import read_calls
 from nqg.data.example import Example
 from nqg.data.example_files import read_examples
 from nqg.inference.decoding import DecodeOptions
 from nqg.pipeline.settings import TrainSettings
 from real_use_datasets import EXAMPLES, STARTER
+from type_inference import calls_of
 
 PROJECTS = {
     "starter": STARTER,
@@ -40,33 +41,16 @@ MISLEADING = 500
 READINGS = 20
 
 
-def calls_within(call: Call) -> Iterator[Call]:
-    """A call, and the calls among its arguments."""
-    yield call
-    for value in (*call.arguments.values(), *call.positional):
-        if isinstance(value, Call):
-            yield from calls_within(value)
-
-
-def all_calls(program: str) -> list[Call]:
-    """The calls of a program; none where it is not written as calls."""
-    try:
-        outer = read_calls(program)
-    except NotACall:
-        return []
-    return [call for each in outer for call in calls_within(each)]
-
-
 def known_keywords(examples: Iterable[Example]) -> Mapping[str, set[str]]:
     keywords = defaultdict[str, set[str]](set)
     for example in examples:
-        for call in all_calls(example.target):
+        for call in calls_of(example.target):
             keywords[call.name].update(call.arguments)
     return keywords
 
 
 def is_foreign(program: str, known: Mapping[str, set[str]]) -> bool:
-    calls = all_calls(program)
+    calls = calls_of(program)
     return any(not known[call.name].issuperset(call.arguments) for call in calls)
 
 

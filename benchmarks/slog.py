@@ -125,6 +125,29 @@ def report(system: nqg.Parser, test: Sequence[Example]) -> None:
         print(f"| {kind} | {total:,} | {cells} |", flush=True)
 
 
+def trained(
+    train: Sequence[Example],
+    settings: TrainSettings,
+    model: Path | None,
+    run: Path | None = None,
+) -> nqg.Parser:
+    """A parser, with what its training tells and costs on the screen; it is saved to `model`."""
+    started = time.process_time()
+
+    def listen(event: object) -> None:
+        name = type(event).__name__
+        if name != "WorkDone":
+            print(f"{time.process_time() - started:7.0f} s  {event}"[:400], flush=True)
+
+    system = nqg.train(train, settings=settings, run_folder=run, listener=listen)
+    seconds = time.process_time() - started
+    print(f"{len(train):,} pairs: {seconds:.0f} CPU s, {peak_megabytes():.0f} MB")
+    assert isinstance(system, nqg.Parser), "no second reader is asked for"
+    if model:
+        system.save(model)
+    return system
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("mode", choices=["gen", "held-out"])
@@ -150,20 +173,7 @@ def main() -> None:
     if chosen.model and chosen.model.exists():
         report(nqg.Parser.load(chosen.model), test)
         return
-    started = time.process_time()
-
-    def listen(event: object) -> None:
-        name = type(event).__name__
-        if name != "WorkDone":
-            print(f"{time.process_time() - started:7.0f} s  {event}"[:400], flush=True)
-
-    system = nqg.train(train, settings=settings, run_folder=chosen.run, listener=listen)
-    seconds = time.process_time() - started
-    print(f"{len(train):,} pairs: {seconds:.0f} CPU s, {peak_megabytes():.0f} MB")
-    assert isinstance(system, nqg.Parser), "no second reader is asked for"
-    if chosen.model:
-        system.save(chosen.model)
-    report(system, test)
+    report(trained(train, settings, chosen.model, chosen.run), test)
 
 
 if __name__ == "__main__":

@@ -299,6 +299,7 @@ def called_programs(mirror: Path, folder: Path) -> dict[str, list[str]]:
 
 
 def calls_of(program: str) -> list[Call]:
+    """The calls of a program; none where it is not written as calls."""
     return list(all_calls(list(calls_or_none(program) or ())))
 
 

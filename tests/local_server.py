@@ -50,14 +50,20 @@ def serving(content: bytes) -> Iterator[LocalServer]:
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             """Tests keep quiet."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
-        server.port = running.server_address[1]
+    with listening(Handler) as server.port:
+        yield server
+
+
+@contextmanager
+def listening(handler: type[BaseHTTPRequestHandler]) -> Iterator[int]:
+    """The port at which a thread answers requests until the block ends."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
         thread = threading.Thread(
             target=running.serve_forever, kwargs={"poll_interval": 0.01}
         )
         thread.start()
         try:
-            yield server
+            yield running.server_address[1]
         finally:
             running.shutdown()
             thread.join()

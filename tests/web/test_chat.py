@@ -7,13 +7,14 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
 from openai import APIStatusError, AuthenticationError, InternalServerError, OpenAI
 from starlette.testclient import TestClient
 
+from local_server import listening
 from nqg.answers import Answer
 from nqg.data.example import Example
 from nqg.errors import SettingsError
@@ -349,17 +350,9 @@ def other() -> Iterator[OtherServer]:
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             """Tests keep quiet."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
-        server.address = f"http://127.0.0.1:{running.server_address[1]}/v1"
-        thread = threading.Thread(
-            target=running.serve_forever, kwargs={"poll_interval": 0.01}
-        )
-        thread.start()
-        try:
-            yield server
-        finally:
-            running.shutdown()
-            thread.join()
+    with listening(Handler) as port:
+        server.address = f"http://127.0.0.1:{port}/v1"
+        yield server
 
 
 def completion_of(text: str) -> dict[str, Any]:

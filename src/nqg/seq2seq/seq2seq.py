@@ -62,7 +62,7 @@ from nqg.seq2seq.settings import (
     Seq2seqSettings,
     SmallT5Settings,
 )
-from nqg.seq2seq.target_codec import TargetCodec, decode, tokenize_targets
+from nqg.seq2seq.target_codec import TargetCodec, decode, target_subwords
 from nqg.seq2seq.tokenizer import tokenize_sources
 
 # How transformers calls causal language models.
@@ -399,11 +399,8 @@ class Seq2seq:
 
     def target_subwords(self, targets: Sequence[str]) -> list[list[int]]:
         """The subwords of targets, with their ends, as many as the model writes."""
-        if not targets:
-            return []
-        encoded = [self.spelling.encode(target) for target in targets]
         longest = self.settings.longest_target
-        return [ids[:longest] for ids in tokenize_targets(self.tokenizer, encoded)]
+        return target_subwords(self.tokenizer, self.spelling, targets, longest)
 
     @torch.inference_mode()
     def _generate(

@@ -26,7 +26,7 @@ from nqg.seq2seq.legal_decoding import LegalContinuations
 from nqg.seq2seq.numpy_t5 import EncodedSource, NumpyT5, T5Config
 from nqg.seq2seq.quantized import as_tokens, is_wanted, load_translator
 from nqg.seq2seq.settings import BASELINE_MODELS, Seq2seqSettings
-from nqg.seq2seq.target_codec import TargetCodec, decode, tokenize_targets
+from nqg.seq2seq.target_codec import TargetCodec, decode, target_subwords
 from nqg.seq2seq.tokenizer import TOKENIZER_FILE, SubwordTokenizer, tokenize_sources
 
 if TYPE_CHECKING:
@@ -129,11 +129,8 @@ class T5Reader:
 
     def target_subwords(self, targets: Sequence[str]) -> list[list[int]]:
         """The subwords of targets, with their ends, as many as the model writes."""
-        if not targets:
-            return []
-        encoded = [self.spelling.encode(target) for target in targets]
         longest = self.settings.longest_target
-        return [ids[:longest] for ids in tokenize_targets(self.tokenizer, encoded)]
+        return target_subwords(self.tokenizer, self.spelling, targets, longest)
 
     def _source_subwords(self, sources: Sequence[str]) -> list[list[int]]:
         return tokenize_sources(self.tokenizer, self.settings, sources, truncate=True)

@@ -106,6 +106,16 @@ def tokenize_targets(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
     return subwords
 
 
+def target_subwords(
+    tokenizer: Any, codec: TargetCodec, targets: Sequence[str], longest: int
+) -> list[list[int]]:
+    """The subwords of targets, with their ends, as many as a model writes."""
+    if not targets:
+        return []
+    subwords = tokenize_targets(tokenizer, [codec.encode(target) for target in targets])
+    return [ids[:longest] for ids in subwords]
+
+
 def decode(tokenizer: Any, ids: Sequence[Sequence[int]]) -> list[str]:
     """The texts of subwords without special tokens; cleaning up would remove spaces."""
     texts: list[str] = tokenizer.batch_decode(

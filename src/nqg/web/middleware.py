@@ -76,7 +76,7 @@ class Limits:
     rules: int = 100
     # The last sentences of the log, among which those to annotate are looked for.
     reviewed: int = 1_000
-    # Steps that the chart of a sentence may take: half a second of two cores at most.
+    # Steps that the chart of a sentence may take: fewer than in the library, as strangers ask.
     chart_steps: int = 1 << 16
     # Sentences that are parsed at once, and their tokens: between such parts the server can stop.
     batch_size: int = 64
