@@ -431,17 +431,18 @@ def _training_report(readers: TrainedReaders, grammar: Grammar) -> TrainReport:
     """What the training of the parser says of itself."""
     task, training = readers.task, readers.training
     records, best = training.trainer.records, training.trainer.best
-    distinct = len(distinct_pairs(task.examples))
+    learned, distinct = len(training.data), len(distinct_pairs(task.examples))
+    names = tuple(slot.name for slot in task.text.slots.slots)
     return TrainReport(
         rules=len(grammar),
-        examples=len(training.data),
+        examples=learned,
         repeated=len(task.examples) - distinct,
-        left_out=distinct - len(training.data),
+        left_out=distinct - learned,
         steps=len(records),
         loss=records[-1].loss,
         best_step=best.step if best else None,
         dev=None,
-        slots=tuple(slot.name for slot in task.text.slots.slots),
+        slots=names,
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -138,19 +139,24 @@ class FineTuning:
             dev_examples=DataFingerprint.of(dev).fingerprint,
             processes=processes.count,
         )
+        is_sharded = self.shards is not None
+        objective = Seq2seqObjective(
+            self.model, corpus, training, processes, is_sharded
+        )
+        optimizer = new_optimizer(trainable(self.model).values(), training, peak)
+        rate = LearningRate(peak, training.steps, training.warm_up, training.schedule)
+        evaluate = None
+        if dev:
+            evaluate = partial(self._scores, dev)
         self.trainer = Trainer(
-            Seq2seqObjective(
-                self.model, corpus, training, processes, self.shards is not None
-            ),
-            new_optimizer(trainable(self.model).values(), training, peak),
-            LearningRate(peak, training.steps, training.warm_up, training.schedule),
+            objective,
+            optimizer,
+            rate,
             config,
             # All examples have to be learned before the loss may end the training.
             epoch=math.ceil(len(examples) / training.batch_size),
             sources=[example.source for example in examples],
-            evaluate=(lambda: DevScores(self._current().exact_match(dev)))
-            if dev
-            else None,
+            evaluate=evaluate,
             record_every=RECORD_EVERY if is_cuda else 1,
         )
 
@@ -177,6 +183,9 @@ class FineTuning:
     def _current(self) -> Seq2seq:
         model = self.shards.gather() if self.shards else self.model
         return Seq2seq(model, self.tokenizer, self.spelling, self.settings)
+
+    def _scores(self, dev: Sequence[Example]) -> DevScores:
+        return DevScores(self._current().exact_match(dev))
 
     def _tokenize(
         self, examples: Sequence[Example]

@@ -383,15 +383,16 @@ class Seq2seq:
         targets = self.target_subwords([target for _, target in pairs])
         log_probabilities = [0.0] * len(pairs)
         for positions in batches_by_length(sources):
-            rows = []
+            rows, counts = [], []
             for position in positions:
-                start = [config.decoder_start_token_id]
-                rows.append(torch.tensor(start + targets[position]))
+                target = targets[position]
+                counts.append(len(target))
+                rows.append(torch.tensor([config.decoder_start_token_id, *target]))
             padded = pad_sequence(
                 rows, batch_first=True, padding_value=config.pad_token_id
             )
             batch = self._padded([sources[position] for position in positions])
-            lengths = torch.tensor([len(row) - 1 for row in rows], device=self.device)
+            lengths = torch.tensor(counts, device=self.device)
             logs = self._log_probabilities(batch, padded.to(self.device), lengths)
             for position, log in zip(positions, logs):
                 log_probabilities[position] = log

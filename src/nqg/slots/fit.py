@@ -252,7 +252,7 @@ class Variant:
     def values(self) -> set[Tokens]:
         return {written.value for _, written in self.explained if written.weight == 1}
 
-    def is_supported(self, least_values: int = MIN_VALUES) -> bool:
+    def is_supported(self, least_values: int) -> bool:
         """Whether programs have enough readings of a built-in kind, and enough values.
 
         Values in a secondary form count.

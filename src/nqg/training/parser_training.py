@@ -43,6 +43,7 @@ DEV_BATCH = 256
 # Sentences that have a word of free text, from which on the encoder may rely on it.
 # With fewer it may learn single values by heart; not measured.
 MIN_WORD_COUNT = 3
+DEFAULT_MODEL, DEFAULT_TRAINING = ModelSettings(), TrainingSettings()
 MakeSystem = Callable[[SavedModel], System]
 """Makes a model answer sentences: `nqg.inference.parser.Parser`, which is a later stage."""
 
@@ -64,8 +65,8 @@ class ParserTraining:
         dev: Sequence[Example] = (),
         forests: Forests | None = None,
         target_grammar: TargetGrammar | None = None,
-        model: ModelSettings = ModelSettings(),  # noqa: B008 (frozen)
-        training: TrainingSettings = TrainingSettings(),  # noqa: B008 (frozen)
+        model: ModelSettings = DEFAULT_MODEL,
+        training: TrainingSettings = DEFAULT_TRAINING,
         device: str | None = None,
         processes: Processes | None = None,
     ) -> None:
