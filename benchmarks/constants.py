@@ -2,6 +2,7 @@
 
     python benchmarks/constants.py --mirror ../shared/data --jobs 16 --results FILE [--minutes 9]
     python benchmarks/constants.py --table --results FILE
+    python benchmarks/constants.py --slips
 
 Each dataset is divided twice: a random fifth of its training examples is held out, and the longest
 fifth. With every value of a constant a parser learns the others as `nqg train` does, and answers the
@@ -11,6 +12,9 @@ confidence are tried with the confidence stage, which trains folds: for them the
 answered by default and how much of it is right.
 
 Every figure is a line of the results file as soon as it is there; a run goes on from this file.
+
+With --slips: how many edits of a letter are taken for slips of a keyword of JSON Schema, and how many
+other keywords of schemas are, by mistake.
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from difflib import get_close_matches
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
@@ -47,6 +52,7 @@ from nqg.pipeline.task import TrainingInput, parser_task
 from nqg.pipeline.train import TrainedReaders
 from nqg.run_config import sha256
 from nqg.training.parser_training import encoder_words
+from nqg.types import tools
 from real_use_datasets import DATASETS, EXAMPLES, Folder
 
 # What a constant decides: the rules that a parser has, how it is trained, how it answers, or how
@@ -391,6 +397,43 @@ def print_table(results: Mapping[str, Mapping[str, Any]]) -> None:
         print(f"| `{name}` | {len(divisions)} | {' · '.join(cells)} | {len(changed)} |")
 
 
+SLIPS = (0.6, 0.7, 0.75, 0.8, 0.85, 0.9)
+# Keywords of JSON Schema, of OpenAPI and of editors that nqg does not read.
+OTHER_KEYWORDS = """
+    title example examples deprecated readOnly writeOnly $comment $schema $id $anchor $dynamicRef $dynamicAnchor
+    $vocabulary contentEncoding contentMediaType contentSchema dependentSchemas dependentRequired unevaluatedItems
+    unevaluatedProperties propertyNames patternProperties contains minContains maxContains prefixItems additionalItems
+    if then else not discriminator xml externalDocs strict cache_control name function input_schema inputSchema
+    outputSchema annotations icons x-order x-enum-descriptions markdownDescription enumDescriptions enumNames
+    errorMessage defaultSnippets doNotSuggest suggestSortText ui:widget unit units format_hint
+"""
+
+
+def edited(word: str) -> Iterator[str]:
+    """A word without a letter, with one doubled or another, and with two exchanged."""
+    for at, letter in enumerate(word):
+        before, after = word[:at], word[at + 1 :]
+        yield before + after
+        yield before + letter + letter + after
+        yield before + ("a" if letter == "e" else "e") + after
+        if after:
+            yield before + after[0] + letter + after[1:]
+
+
+def print_slips() -> None:
+    known = set(tools._ATTRIBUTES)
+    others = set(OTHER_KEYWORDS.split()) - known
+    slips = {slip for word in known for slip in edited(word)} - known
+    print("| alike | edits found | other keywords taken for slips |")
+    print("|--:|--:|--:|")
+    for cutoff in SLIPS:
+        counts = []
+        for words in (sorted(slips), sorted(others)):
+            matches = [get_close_matches(word, known, 1, cutoff) for word in words]
+            counts.append(f"{len(list(filter(None, matches)))} of {len(words)}")
+        print(f"| {cutoff} | {' | '.join(counts)} |")
+
+
 def base_key(row: Mapping[str, Any]) -> str:
     return replace(Job(**row["job"]), name="", value=0.0).key
 
@@ -417,7 +460,11 @@ def main() -> None:
     parser.add_argument("--constants", nargs="+", default=list(CONSTANTS))
     parser.add_argument("--datasets", nargs="+", default=list(SETS))
     parser.add_argument("--table", action="store_true")
+    parser.add_argument("--slips", action="store_true")
     chosen = parser.parse_args()
+    if chosen.slips:
+        print_slips()
+        return
     if chosen.table:
         print_table(read_results(chosen.results))
         return

@@ -122,6 +122,7 @@ SEQ2SEQ_KIND = "nqg seq2seq"
 CARD = "README.md"
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
+TOKENIZER_FILE = "tokenizer.json"
 # What a model folder may hold: data, never code.
 DATA_FILES = (
     ".grammar",

@@ -59,7 +59,7 @@ SMALLEST_CONFIDENCE = 1e-9
 # docs/hybrid.md has the curve, which `benchmarks/confidence_priors.py --thresholds` prints.
 TOLERANCE = 0.5
 # So that rounding decides nothing: twenty answers are enough for a precision of 0.95.
-ROUNDING = 1e-9
+COUNT_ROUNDING = 1e-9
 
 
 class HeldOut(StrEnum):
@@ -245,7 +245,7 @@ def are_precise(right: int, answers: int, precision: float) -> bool:
     >>> are_precise(28, 30, 0.95), are_precise(27, 30, 0.95), are_precise(9, 9, 0.95)
     (True, False, False)
     """
-    if answers * (1 - precision) < 1 - ROUNDING:
+    if answers * (1 - precision) < 1 - COUNT_ROUNDING:
         return False
     expected = precision * answers
     deviation = math.sqrt(expected * (1 - precision))

@@ -34,7 +34,7 @@ Corrected = tuple[TokenizedSentence, tuple[Correction, ...]]
 # what becomes of typos. If a word has no more than the fewest letters, a correction keeps both.
 MIN_LETTERS = 2
 MIN_LETTERS_FOR_TWO_EDITS = 9
-# Limits of work, not measured: typos of a sentence, and corrections of it that are tried.
+# Bounds of work: typos of a sentence, and corrections of it that are tried.
 MAX_TYPOS = 3
 MAX_CORRECTIONS = 8
 

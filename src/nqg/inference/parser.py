@@ -61,7 +61,7 @@ from nqg.slots.matcher import Mention
 from nqg.text.sentences import TokenizedSentence
 from nqg.types.target_grammar import TargetGrammar
 
-# None of these sizes was measured.
+# Bounds of work and memory, on which no answer depends.
 WINDOW = 1024  # sentences that are read before the first one is answered, to be sorted by length
 ENCODER_BATCH = 256  # sentences that are encoded together
 # Cubes of their lengths, summed: 256 sentences of 25 tokens, or four of 100.

@@ -22,7 +22,7 @@ from transformers import Adafactor
 
 from nqg.training.processes import is_sharded
 
-# Numbers that are updated together at most, so that copies of large weights stay few. Not tuned.
+# A bound of memory: numbers that are updated together, so that copies of large weights stay few.
 MAX_STACKED = 1 << 24
 
 

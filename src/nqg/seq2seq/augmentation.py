@@ -46,8 +46,8 @@ MAX_RELATIVE_LENGTH = 1.6
 MAX_ARITY = 6
 # Sentences that the reverse model writes have at most so many subwords.
 MAX_SUBWORDS = 96
-# Draws for each program that is asked for: some are known, senseless, or of a length that many
-# have. Not tuned.
+# A bound of work: draws for each program that is asked for, because some are known, senseless, or
+# of a length that many have.
 DRAWS_PER_PROGRAM = 3
 # Long programs are as likely as short ones.
 PROGRAM_SAMPLING = SamplingSettings(depth=16, smoothing=1.0, longer=0.2, per_target=1)

@@ -31,7 +31,7 @@ from nqg.seq2seq.architecture import forward
 from nqg.seq2seq.batches import IGNORED, BatchShape, SubwordPairBatch
 from nqg.training.trainer import autocast, is_half
 
-# The kernels of a shape that comes less often are not recorded. Not tuned.
+# A bound of work: the kernels of a shape that comes less often are not recorded.
 MIN_SHAPE_COUNT = 3
 # The kernels for attention that have gradients of position biases.
 ATTENTION = [SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]

@@ -42,8 +42,8 @@ from nqg.training.records import DevScores, TrainingStep
 from nqg.training.resume import FINE_TUNING_SAVE_EVERY, resumed_steps
 from nqg.training.trainer import LearningRate, Trainer, trainable
 
-# Steps that a GPU makes before it is asked for their losses, because the question makes it wait.
-# Not tuned.
+# A bound of work: steps that a GPU makes before it is asked for their losses, because the question
+# makes it wait.
 RECORD_EVERY = 32
 
 

@@ -39,8 +39,8 @@ Index = tuple[Int64Array, Int64Array]
 DIGITS = "0123456789"
 # Wildcards that match most tokens.
 ALMOST_ANY = {Wildcard.UNQUOTED, Wildcard.NEW_TOKEN}
-# Beams of the search where a free answer is illegal. docs/teaching.md has the exact match with
-# legal decoding and without; other numbers of beams were not measured.
+# A bound of work: beams of the search where a free answer is illegal. docs/teaching.md has the
+# exact match with them, and with a greedy search.
 BEAMS = 8
 # Why a model under a grammar abstains.
 UNFINISHED = "no legal target came to an end"

@@ -67,8 +67,8 @@ from nqg.seq2seq.tokenizer import tokenize_sources
 
 # How transformers calls causal language models.
 CAUSAL = re.compile("ForCausalLM|LMHeadModel")
-# Subwords of sources that are read at once, padding included, and logits that are held at once when
-# probabilities are computed. They bound the memory; not tuned.
+# Bounds of memory: subwords of sources that are read at once, padding included, and logits that are
+# held at once when probabilities are computed.
 BATCH_SUBWORDS = 2**15
 BATCH_LOGITS = 2**27
 

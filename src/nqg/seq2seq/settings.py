@@ -30,7 +30,7 @@ CPU_CHUNK = 16
 # `LEARNED_LOSS`. Not measured.
 MAX_NEW_BATCH = 128
 LEARNED_LOSS = 0.01
-# How often held-out pairs are tried in a training where the settings do not say. Not measured.
+# A bound of work: how often held-out pairs are tried in a training where the settings do not say.
 EVALUATIONS = 10
 # A model folder must not ask for days of decoding.
 UPPER_LIMITS = {"longest_source": 1 << 16, "longest_target": 1 << 16, "beams": 256}

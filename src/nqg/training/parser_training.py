@@ -38,7 +38,7 @@ from nqg.training.resume import PARSER_SAVE_EVERY, resumed_steps
 from nqg.training.trainer import LearningRate, Trainer, autocast
 from nqg.types.target_grammar import TargetGrammar
 
-# Dev examples whose loss is computed at once. Not tuned.
+# A bound of memory: dev examples whose loss is computed at once.
 DEV_BATCH = 256
 # Sentences that have a word of free text, from which on the encoder may rely on it.
 # With fewer it may learn single values by heart; not measured.
