@@ -27,8 +27,8 @@ MAX_STACKED = 1 << 24
 
 
 class StackedAdafactor(Adafactor):
-    """transformers' Adafactor with the same state and the same steps; for sharded weights it is
-    transformers' own.
+    """transformers' Adafactor with the same state and the same steps, which are not scaled by the
+    weights; for sharded weights it is transformers' own.
     """
 
     @torch.no_grad()
@@ -68,17 +68,12 @@ class StackedAdafactor(Adafactor):
         else:
             update = gradients * _averaged(states, "exp_avg_sq", squares, keep).rsqrt()
 
-        # The root mean square of an update is at most the learning rate, perhaps relative to the
-        # weights.
+        # The root mean square of an update is at most the learning rate.
         update /= (_root_mean_squares(update) / group["clip_threshold"]).clamp(min=1.0)
-        changes = [update.mul_(group["lr"])]
+        update *= group["lr"]
         if group["weight_decay"]:
-            changes.append(group["weight_decay"] * group["lr"] * values)
-        if group["scale_parameter"]:
-            sizes = _root_mean_squares(values).clamp(min=group["eps"][1])
-            for change in changes:
-                change *= sizes
-        for weight, change in zip(weights, sum(changes[1:], update)):
+            update += group["weight_decay"] * group["lr"] * values
+        for weight, change in zip(weights, update):
             weight.sub_(change)
 
 

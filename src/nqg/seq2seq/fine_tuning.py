@@ -285,7 +285,7 @@ def new_optimizer(
     adafactor = StackedAdafactor(  # type: ignore[no-untyped-call]
         weights,
         lr=rate,
-        scale_parameter=settings.scale_by_weights,
+        scale_parameter=False,
         relative_step=False,
         weight_decay=settings.weight_decay,
     )
