@@ -90,8 +90,8 @@ class TrainingText:
         return examples
 
     @cached_property
-    def as_typed(self) -> list[Example]:
-        """The examples as a sequence-to-sequence model learns from them: sentences as somebody typed
+    def with_raw_sentences(self) -> list[Example]:
+        """The examples as a sequence-to-sequence model learns from them: sentences as somebody wrote
         them, whose words it copies, and the tokens of programs.
         """
         examples = []
