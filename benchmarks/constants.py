@@ -2,6 +2,7 @@
 
     python benchmarks/constants.py --mirror ../shared/data --jobs 16 --results FILE [--minutes 9]
     python benchmarks/constants.py --table --results FILE
+    python benchmarks/constants.py --texts
     python benchmarks/constants.py --slips
 
 Each dataset is divided twice: a random fifth of its training examples is held out, and the longest
@@ -13,8 +14,9 @@ answered by default and how much of it is right.
 
 Every figure is a line of the results file as soon as it is there; a run goes on from this file.
 
-With --slips: how many edits of a letter are taken for slips of a keyword of JSON Schema, and how many
-other keywords of schemas are, by mistake.
+With --texts: the values of constants of text and slots at which the text of a training set is read in
+another way; no parser is trained. With --slips: how many edits of a letter are taken for slips of a
+keyword of JSON Schema, and how many other keywords of schemas are, by mistake.
 """
 
 from __future__ import annotations
@@ -74,9 +76,7 @@ class Constant:
 
 CONSTANTS = {
     # Text.
-    "TOLERATED": Constant("text.sentences", GRAMMAR, (0.0, 0.05)),
-    "TOKENISED": Constant("text.programs", GRAMMAR, (0.5, 1.0)),
-    "LEAST_SHARE": Constant("text.positions", GRAMMAR, (0.5, 1.0)),
+    "TOLERATED": Constant("text.sentences", GRAMMAR, (0.0, 0.003, 0.03, 0.1)),
     "FEWEST_ARGUMENTS": Constant("text.traces", GRAMMAR, (3, 30)),
     "FILLER_CHANCE": Constant("text.traces", GRAMMAR, (0.001, 0.1)),
     # Slots.
@@ -397,6 +397,34 @@ def print_table(results: Mapping[str, Mapping[str, Any]]) -> None:
         print(f"| `{name}` | {len(divisions)} | {' · '.join(cells)} | {len(changed)} |")
 
 
+def fitted_text(dataset: str, mirror: Path) -> str:
+    """How the text of a training set is read, and the examples so read."""
+    examples, settings = training_examples(dataset, mirror)
+    inputs = TrainingInput(train=read_source(examples))
+    _, text = prepared_text(inputs, settings, Run(device="cpu"))
+    return f"{text.preprocessor}{text.examples}"
+
+
+def print_texts(names: Sequence[str], datasets: Sequence[str], mirror: Path) -> None:
+    """A row for each constant: the values that change a text, and of which training sets."""
+    texts = {dataset: fitted_text(dataset, mirror) for dataset in datasets}
+    print(
+        f"| constant | value | of {len(texts)} training sets, these are read otherwise |"
+    )
+    print("|---|--:|---|")
+    for name in names:
+        constant = CONSTANTS[name]
+        if not constant.module.startswith(("text.", "slots.")):
+            continue
+        for value in constant.values:
+            with patched(name, value):
+                changed = []
+                for dataset, text in texts.items():
+                    if fitted_text(dataset, mirror) != text:
+                        changed.append(dataset)
+            print(f"| `{name}` | {value:g} | {', '.join(changed)} |", flush=True)
+
+
 SLIPS = (0.6, 0.7, 0.75, 0.8, 0.85, 0.9)
 # Keywords of JSON Schema, of OpenAPI and of editors that nqg does not read.
 OTHER_KEYWORDS = """
@@ -460,8 +488,12 @@ def main() -> None:
     parser.add_argument("--constants", nargs="+", default=list(CONSTANTS))
     parser.add_argument("--datasets", nargs="+", default=list(SETS))
     parser.add_argument("--table", action="store_true")
+    parser.add_argument("--texts", action="store_true")
     parser.add_argument("--slips", action="store_true")
     chosen = parser.parse_args()
+    if chosen.texts:
+        print_texts(chosen.constants, chosen.datasets, chosen.mirror)
+        return
     if chosen.slips:
         print_slips()
         return

@@ -47,9 +47,10 @@ from nqg.slots.instantiate import instantiate_slots, mentions_of
 from nqg.splits.compounds import likely_language
 from nqg.splits.partition import split as divide
 
-# Of the examples. Not measured.
+# Folds of the examples; benchmarks/constants.py varies it.
 CALIBRATION_FOLDS = 5
-# Folds of held-out sentences: the confidence in those of one is fitted to the others. Not measured.
+# Folds of held-out sentences: the confidence in those of one is fitted to the others;
+# benchmarks/constants.py varies it.
 TRIAL_FOLDS = 5
 # Answers are given that are right rather than wrong, unless fewer right ones are wanted.
 EVEN_ODDS = 0.5

@@ -24,11 +24,11 @@ from nqg.pipeline.settings import TrainSettings
 from nqg.run_config import sha256
 from nqg.splits.compounds import likely_language
 
-# Folds are held out until there are so many sentences; of one fold, at most so many are tried. More
-# take time and teach a few weights little (not measured).
+# Bounds of work, as only a few weights are fitted: folds are held out until there are so many
+# sentences, and of one fold, at most so many are tried. benchmarks/constants.py varies the first.
 ENOUGH_SENTENCES = 300
 MOST_HELD_OUT = 2_000
-# For each held-out sentence, so many that are out of scope. Not measured.
+# For each held-out sentence, so many that are out of scope; benchmarks/constants.py varies it.
 MADE_SHARE = 0.5
 
 QUOTED_TEXT = re.compile(r"""(["']).*?\1""")

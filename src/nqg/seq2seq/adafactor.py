@@ -69,7 +69,9 @@ class StackedAdafactor(Adafactor):
             update = gradients * _averaged(states, "exp_avg_sq", squares, keep).rsqrt()
 
         # The root mean square of an update is at most the learning rate.
-        update /= (_root_mean_squares(update) / group["clip_threshold"]).clamp(min=1.0)
+        sizes = update.flatten(1).square().mean(dim=1).sqrt()
+        sizes = sizes.view(-1, *[1] * (update.dim() - 1))
+        update /= (sizes / group["clip_threshold"]).clamp(min=1.0)
         update *= group["lr"]
         if group["weight_decay"]:
             update += group["weight_decay"] * group["lr"] * values
@@ -88,9 +90,3 @@ def _averaged(
     for state, average in zip(states, averages):
         state[name] = average
     return averages
-
-
-def _root_mean_squares(stack: Tensor) -> Tensor:
-    """The root mean square of every tensor in a stack, in a shape that multiplies it."""
-    sizes = stack.flatten(1).square().mean(dim=1).sqrt()
-    return sizes.view(-1, *[1] * (stack.dim() - 1))

@@ -39,8 +39,7 @@ from nqg.training.records import TrainingStep
 from nqg.types.program_trees import Term, read_term
 from nqg.types.target_grammar import TargetGrammar
 
-# Drawn programs are at most so many times as long as the longest training program
-# (docs/teaching.md; not tuned).
+# A bound of work: drawn programs are at most so many times as long as the longest training program.
 MAX_RELATIVE_LENGTH = 1.6
 # Heads of more arguments, as a flat sequence of tokens has, take long to chart.
 MAX_ARITY = 6

@@ -21,7 +21,6 @@ IGNORED = -100
 ROUND = 8
 WIDTHS_PER_DOUBLING = 8
 # An epoch has at least so many pools: with fewer, a step would see short or long examples alone.
-# Not tuned.
 POOLS = 8
 
 

@@ -36,7 +36,8 @@ from nqg.text.sentences import TokenizedSentence
 from nqg.text.sequences import likeliest_language
 
 # The thresholds below were set by hand with SNIPS, the starter project and
-# examples/home_assistant in view; docs/slots.md has what they lead to. Not measured one by one.
+# examples/home_assistant in view; docs/slots.md has what they lead to, and
+# benchmarks/constants.py varies them one at a time (docs/choices.md).
 #
 # A built-in kind is used without a declaration if programs have so many different values of it,
 # and at least this share of its readings.

@@ -32,8 +32,6 @@ Pair = tuple[str, str]
 
 # They stand beside words in programs, and apart in those that are tokenised already.
 STRUCTURE = frozenset('()[]{},;="')
-# The share of these marks that stand apart in tokenised programs. Not measured.
-TOKENISED = 0.9
 
 # Classes of atoms; any other mark is its own class. No atom has a space in it, so that none is
 # taken for a class.
@@ -335,6 +333,6 @@ def detected_scheme(programs: Iterable[str]) -> ProgramScheme:
             if token.startswith("'"):
                 marks += 1
             glued += times * marks
-    if apart >= TOKENISED * (apart + glued):
+    if apart >= glued:
         return "spaces"
     return "code"

@@ -40,8 +40,8 @@ from nqg.types.target_grammar import TargetGrammar
 
 # A bound of memory: dev examples whose loss is computed at once.
 DEV_BATCH = 256
-# Sentences that have a word of free text, from which on the encoder may rely on it.
-# With fewer it may learn single values by heart; not measured.
+# Sentences that have a word of free text, from which on the encoder may rely on it. With fewer it
+# may learn single values by heart; benchmarks/constants.py varies it.
 MIN_WORD_COUNT = 3
 DEFAULT_MODEL, DEFAULT_TRAINING = ModelSettings(), TrainingSettings()
 MakeSystem = Callable[[SavedModel], System]
