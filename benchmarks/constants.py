@@ -55,7 +55,7 @@ from nqg.pipeline.train import TrainedReaders
 from nqg.run_config import sha256
 from nqg.training.parser_training import encoder_words
 from nqg.types import tools
-from real_use_datasets import DATASETS, EXAMPLES, Folder
+from real_use_datasets import DATASETS, EXAMPLES, Folder, Published
 
 # What a constant decides: the rules that a parser has, how it is trained, how it answers, or how
 # sure it is.
@@ -82,7 +82,6 @@ CONSTANTS = {
     # Slots.
     "MIN_VALUES": Constant("slots.fit", GRAMMAR, (1, 3, 5)),
     "MIN_EXPLAINED": Constant("slots.fit", GRAMMAR, (0.25, 0.75, 0.9)),
-    "MIN_SECONDARY": Constant("slots.fit", GRAMMAR, (0.02, 0.3)),
     "PARTIAL_WEIGHT": Constant("slots.fit", GRAMMAR, (0.0, 0.5, 1.0)),
     "MIN_TEXTS": Constant("slots.fit", GRAMMAR, (2, 5, 10)),
     "MIN_UNSEEN_PROBABILITY": Constant("slots.fit", GRAMMAR, (0.3, 0.7, 0.9)),
@@ -120,7 +119,7 @@ KINDS = {"random": HeldOut.RANDOM, "longest": HeldOut.LENGTH}
 ALL_ANSWERED, SURE_ANSWERED = "all", "sure"
 SIZE = 300
 PROJECTS = Path(__file__).parent / "projects"
-SETS: dict[str, Folder | str] = {
+SETS: dict[str, Folder | Published | str] = {
     **{name: DATASETS[name] for name in ("robot", "home-en", "home-de", "starter")},
     **{name: DATASETS[name] for name in ("ha-en", "ha-fr")},
     "tools": Folder("tools", "tools", EXAMPLES),
@@ -171,7 +170,7 @@ def training_examples(
     """At most `SIZE` training examples of a dataset, and the settings of its project."""
     source = SETS[dataset]
     settings = TrainSettings()
-    if isinstance(source, Folder):
+    if not isinstance(source, str):
         loaded = source.load(dataset, mirror, mirror)
         if loaded.settings:
             settings = TrainSettings.read(loaded.settings)

@@ -41,9 +41,10 @@ from nqg.slots.instantiate import SlotInstances
 from nqg.text.programs import kind_of
 from nqg.types.target_grammar import TargetGrammar
 
-# Bounds of work: derivations among which a legal one is looked for, and one whose pairs of rules
-# training had (docs/training.md, "Which reading"), and the best derivations for every reading that
-# is wanted. With other numbers nothing else was right on held-out examples (docs/choices.md).
+# Derivations among which a legal one is looked for, and one whose pairs of rules training had
+# (docs/training.md, "Which reading"), and the best derivations for every reading that is wanted.
+# With other numbers as many held-out examples are right, and with a smaller N_BEST fewer are
+# answered (docs/choices.md).
 N_BEST = 40
 DERIVATIONS_PER_READING = 4
 # Steps that the chart of a sentence may take, and as many again for its types and for its programs.

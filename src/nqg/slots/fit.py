@@ -43,8 +43,6 @@ from nqg.text.sequences import likeliest_language
 # and at least this share of its readings.
 MIN_VALUES = 2
 MIN_EXPLAINED = 1 / 2
-# Another form of the same kind becomes a slot if programs have this share of the readings in it.
-MIN_SECONDARY = 1 / 10
 # The weight of a value that is only some of a quoted text.
 PARTIAL_WEIGHT = 0.25
 # A key of programs has free text if it has so many different values, and its next value is new
@@ -131,12 +129,10 @@ def _second_slots(
     for slot in chosen:
         if slot.kind == "text":
             continue
-        readings = occurrences[slot.name]
         second = replace(slot, name=f"{slot.name}-2", forms=())
-        free = filterfalse(attrgetter("covering_length"), readings)
+        free = filterfalse(attrgetter("covering_length"), occurrences[slot.name])
         variant = Variant.of(second, free)
-        has_values = len(variant.values) >= MIN_VALUES
-        if has_values and variant.weight / len(readings) >= MIN_SECONDARY:
+        if len(variant.values) >= MIN_VALUES:
             yield variant.slot
 
 
