@@ -151,9 +151,6 @@ def test_a_hybrid_is_stale_when_a_record_that_it_joins_is_newer() -> None:
     assert not is_stale(newer, [hybrid])
 
 
-@pytest.mark.xfail(
-    reason="hybrids and gates of GeoQuery, seed 0, are to be joined again", strict=True
-)
 def test_no_hybrid_in_the_results_is_stale() -> None:
     everything = list(records(RESULTS))
     stale = [str(each.cell) for each in everything if is_stale(each, everything)]

@@ -8,7 +8,8 @@ from nqg.paper.recipe import SystemName, read_recipe
 from nqg.paper.records import STYLES, Cell, Record, Results, Series
 from nqg.paper.tables import (
     GEOQUERY,
-    MCD,
+    MEAN_OF_MCD,
+    MEANS,
     RANKED,
     SCAN,
     ResultTable,
@@ -277,7 +278,7 @@ def test_systems_of_others_have_no_weights_in_their_command() -> None:
 
 def test_average_ranks_are_those_of_the_paper_where_its_figures_are_ours() -> None:
     records = []
-    for name in (*SCAN[:-1], *MCD, *GEOQUERY):
+    for name in (*SCAN[:-1], *MEANS[MEAN_OF_MCD], *GEOQUERY):
         recipe = read_recipe(name)
         # The paper reports the mean of the three splits, which every one of them stands for here.
         for system in RANKED:

@@ -155,26 +155,48 @@ _SPIDER_DEV = RemoteFile("spider/dev.json", _SPIDER_PAGE, by_hand=True)
 _SPIDER_TABLES = RemoteFile("spider/tables.json", _SPIDER_PAGE, by_hand=True)
 
 
+_PUBLISHED_TASKS = (
+    "https://raw.githubusercontent.com/google-research/language/master"
+    "/language/compgen/{project}/tasks/{path}"
+)
+
+
+def _published_split(
+    dataset: str, name: str, file: RemoteFile
+) -> dict[str, NamedSplit]:
+    """A split that others published as a file of positions, under its name."""
+
+    def read(examples: Sequence[Example], path: Path) -> Split:
+        rule = f"published: {file.address}"
+        made_by = {"dataset": dataset, "split": name, "rule": rule}
+        return replace(read_split(path, size=len(examples)), made_by=made_by)
+
+    return {name: NamedSplit(read, (file,))}
+
+
 def _published(
     dataset: str, folder: str, size: int, checksums: Mapping[str, str]
 ) -> dict[str, NamedSplit]:
-    """Splits that Shaw et al. published as files of positions, equally large: `tmcd_1.json` is
-    called `tmcd`.
-    """
-
-    def read(examples: Sequence[Example], file: Path, name: str, rule: str) -> Split:
-        made_by = {"dataset": dataset, "split": name, "rule": rule}
-        return replace(read_split(file, size=len(examples)), made_by=made_by)
-
-    repository = "https://raw.githubusercontent.com/google-research/language/master"
-    tasks = f"{repository}/language/compgen/nqg/tasks"
-    splits = {}
+    """The splits of Shaw et al., in files of equal size: `tmcd_1.json` is called `tmcd`."""
+    splits: dict[str, NamedSplit] = {}
     for stem, sha256 in checksums.items():
-        path, name = f"{folder}/splits/{stem}.json", stem.removesuffix("_1")
-        file = RemoteFile(path, f"{tasks}/{path}", size, sha256)
-        splits[name] = NamedSplit(
-            partial(read, name=name, rule=f"published: {file.address}"), (file,)
-        )
+        path = f"{folder}/splits/{stem}.json"
+        address = _PUBLISHED_TASKS.format(project="nqg", path=path)
+        file = RemoteFile(path, address, size, sha256)
+        splits |= _published_split(dataset, stem.removesuffix("_1"), file)
+    return splits
+
+
+def _csl(checksums: Mapping[str, str]) -> dict[str, NamedSplit]:
+    """The splits of Qiu et al. for GeoQuery: `tmcd_1.json` is called `csl-tmcd-1`."""
+    splits: dict[str, NamedSplit] = {}
+    for stem, sha256 in checksums.items():
+        path = f"geoquery/splits/{stem}.json"
+        address = _PUBLISHED_TASKS.format(project="csl", path=path)
+        # Both projects call their folder `splits`; ours for these is `splits_csl`.
+        file = RemoteFile(f"geoquery/splits_csl/{stem}.json", address, 7_861, sha256)
+        name = f"csl-{stem.replace('_', '-')}"
+        splits |= _published_split("geoquery", name, file)
     return splits
 
 
@@ -231,6 +253,7 @@ def _by_file(
 
 
 _SHAW = "Shaw et al. 2021, Compositional Generalization and Natural Language Variation (splits)"
+_QIU = "Qiu et al. 2022, Improving Compositional Generalization with Latent Structure (splits)"
 _SCAN = Entry(
     name="scan",
     about="commands to sequences of actions, generated from the grammar of the paper",
@@ -259,21 +282,34 @@ _GEO = Entry(
     about="questions about the geography of the United States to FunQL, entities as m0, m1, …",
     size=880,
     licence="GPLv2 (splits: Apache-2.0)",
-    citation=f"Zelle and Mooney 1996 (questions); Kate et al. 2005 (FunQL); {_SHAW}",
+    citation=f"Zelle and Mooney 1996 (questions); Kate et al. 2005 (FunQL); {_SHAW}; {_QIU}",
     fingerprint="d4deb74e002b2d64a9efb13ba19870d6b25ccbc181fcef2ab4e3bf7f45ed26df",
     convert=load_geoquery,
     files=(_CORPUS, _GEOBASE),
-    splits=_published(
-        "geoquery",
-        "geoquery",
-        7_846,
-        {
-            "standard": "e05d48357694bfa7ce9b9257cc05aa413dc843b483af8b1a462f30cbebe8fbc8",
-            "template_1": "7549bcc721ac8102de5a513baab5d3d4f438033a552328ddfe7c0284929ab9e0",
-            "length_1": "7908c912927f20f692c3edb102d6bc944652d0345a2f51682f3b7ed703973be4",
-            "tmcd_1": "49f83b36d7b9c468b3a98c52356e9d8b337d40c420e982e1e1db40abedea7a9e",
-        },
-    ),
+    splits={
+        **_published(
+            "geoquery",
+            "geoquery",
+            7_846,
+            {
+                "standard": "e05d48357694bfa7ce9b9257cc05aa413dc843b483af8b1a462f30cbebe8fbc8",
+                "template_1": "7549bcc721ac8102de5a513baab5d3d4f438033a552328ddfe7c0284929ab9e0",
+                "length_1": "7908c912927f20f692c3edb102d6bc944652d0345a2f51682f3b7ed703973be4",
+                "tmcd_1": "49f83b36d7b9c468b3a98c52356e9d8b337d40c420e982e1e1db40abedea7a9e",
+            },
+        ),
+        **_csl(
+            {
+                "length": "bfe1ea81769f9f8c424a77e907b6e57b0dfae66482b97a73301f51dc3e07a3b4",
+                "template_1": "754c79278ce1beeeab03f6e627e425fe7f1d8977a1f55edaff67396ae4adb795",
+                "template_2": "37718b1315afc1aaed9e272f4eae3ff53ee309de29aad02197bed65d9ad999f4",
+                "template_3": "ff066cefe85c6d8b08771764650c500ca8b467a5011ba551cab666632d52d8f6",
+                "tmcd_1": "ca1612c00ab8de1ea62a5b18bd54dff8255bfb35e33c7c65fd681593fc083955",
+                "tmcd_2": "d334725fce0c014551fe47d8d708f266bd6987279f30c99b1ca336413a863b27",
+                "tmcd_3": "49793305f646a1cd9993f65e91cdd53292219d4e3285dc6db598093a4049bec6",
+            }
+        ),
+    },
 )
 _GEO_RAW = replace(
     _GEO,

@@ -230,7 +230,7 @@ def read_recipe(name: str, changes: Sequence[str] = ()) -> Recipe:
     path = Path(name) if name.endswith(".toml") else _path(name)
     values = read_toml(path)
     # A recipe that is like another one differs from it in what it says itself.
-    if "like" in values:
+    while "like" in values:
         model = read_toml(_path(str(values.pop("like"))))
         values = {key: model[key] for key in model if key != "paper"} | values
     values["name"] = ",".join([path.stem, *changes])

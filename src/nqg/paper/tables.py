@@ -29,9 +29,21 @@ from nqg.paper.records import (
 )
 
 UNKNOWN_FIGURE = "—"
-MCD = ("scan-mcd1", "scan-mcd2", "scan-mcd3")
-# What the paper reports: the mean of the three.
 MEAN_OF_MCD = "scan-mcd"
+# Splits of which publications report the mean, by the name that it has here.
+MEANS: Mapping[str, tuple[str, ...]] = {
+    MEAN_OF_MCD: ("scan-mcd1", "scan-mcd2", "scan-mcd3"),
+    "geoquery-csl-template": (
+        "geoquery-csl-template-1",
+        "geoquery-csl-template-2",
+        "geoquery-csl-template-3",
+    ),
+    "geoquery-csl-tmcd": (
+        "geoquery-csl-tmcd-1",
+        "geoquery-csl-tmcd-2",
+        "geoquery-csl-tmcd-3",
+    ),
+}
 SCAN = ("scan-jump", "scan-turn-left", "scan-length", MEAN_OF_MCD)
 GEOQUERY = (
     "geoquery-standard",
@@ -46,6 +58,8 @@ SPIDER = (
     "spider-ssp-tmcd",
 )
 XSP = ("spider-xsp",)
+# The splits of Qiu et al. (2022): means of three splits each, and one split by length.
+CSL = ("geoquery-csl-template", "geoquery-csl-tmcd", "geoquery-csl-length")
 UNREPORTED = ("scan-around-right", "cogs-gen")
 SPLITS = ("geoquery-standard", "geoquery-random", *GEOQUERY[1:], *SPIDER)
 SIZES = ("scan-length", "geoquery-standard", "spider-ssp-random")
@@ -81,13 +95,15 @@ class ResultTable:
 
 def tables(results: Results) -> list[ResultTable]:
     """Every table of the paper for which something was run, and a table of the runs."""
-    joined = with_means_of_mcd(results)
+    joined = with_means(results)
+    csl = "Accuracy on the GeoQuery splits of Qiu et al. (2022), means of three splits for template and TMCD"
     unreported = "Accuracy on splits that the paper does not report"
     candidates = [
         accuracies(joined, 2, "Accuracy on SCAN and GeoQuery", (*SCAN, *GEOQUERY)),
         average_ranks(joined),
         accuracies(results, 3, "Accuracy (exact set match) on Spider-SSP", SPIDER),
         accuracies(results, 4, "Accuracy (exact set match) on Spider-XSP", XSP),
+        accuracies(joined, None, csl, CSL),
         accuracies(results, None, unreported, UNREPORTED),
         coverage_and_precision(joined),
     ]
@@ -109,20 +125,19 @@ def is_papers(row: Row) -> bool:
     return row[0].startswith("paper")
 
 
-def with_means_of_mcd(results: Results) -> Results:
-    """The records, and one more for each system and seed that was run on all three MCD splits: the
-    means.
-    """
-    # Records of the three splits that differ in nothing else belong together.
+def with_means(results: Results) -> Results:
+    """The records, and one more for each system and seed that was run on all splits of a mean."""
+    mean_of = {split: mean for mean, splits in MEANS.items() for split in splits}
+    # Records of the splits that differ in nothing else belong together.
     groups: dict[Cell, list[Record]] = {}
     for record in results.records:
-        if record.cell.recipe in MCD:
-            groups.setdefault(replace(record.cell, recipe=MEAN_OF_MCD), []).append(
-                record
-            )
+        mean = mean_of.get(record.cell.recipe)
+        if mean is not None:
+            cell = replace(record.cell, recipe=mean)
+            groups.setdefault(cell, []).append(record)
     means = []
     for cell, group in groups.items():
-        if len(group) < len(MCD):
+        if len(group) < len(MEANS[cell.recipe]):
             continue
         # A mean needs a figure of each split.
         figures = {}
@@ -138,10 +153,14 @@ def recipes_run(results: Results, names: Iterable[str]) -> list[Recipe]:
     run = {record.cell.recipe for record in results.records}
     recipes = []
     for name in names:
-        # The mean of the three has no recipe of its own.
-        if name == MEAN_OF_MCD and name in run:
-            recipes.append(replace(read_recipe(MCD[0]), name=name, split="mcd"))
-        elif name in run:
+        if name not in run:
+            continue
+        # A mean has no recipe of its own; the first of its splits has the published figures.
+        if name in MEANS:
+            recipe = read_recipe(MEANS[name][0])
+            split = name.removeprefix(f"{recipe.dataset}-")
+            recipes.append(replace(recipe, name=name, split=split))
+        else:
             recipes.append(read_recipe(name))
     return recipes
 
@@ -537,7 +556,7 @@ def drawn_recipes(results: Results) -> list[tuple[Recipe, list[tuple[Series, Spr
     """For each recipe that was run, and for the mean of SCAN's three MCD splits, the accuracies of
     its series.
     """
-    results = with_means_of_mcd(results)
+    results = with_means(results)
     drawn = []
     for recipe in recipes_run(results, (*SCAN, *GEOQUERY, *SPIDER, *XSP, *UNREPORTED)):
         accuracies = []
