@@ -75,7 +75,11 @@ def _doc(thing: Any) -> str:
 
 
 def _members(thing: type) -> Iterator[str]:
-    for name, member in vars(thing).items():
+    members: dict[str, Any] = {}
+    for kind in reversed(thing.__mro__):
+        if kind.__module__.startswith("nqg."):
+            members |= vars(kind)
+    for name, member in members.items():
         if name.startswith("_"):
             continue
         plain = getattr(member, "__func__", member)

@@ -30,7 +30,7 @@ SHARDED = replace(WHOLE, shard=True)
 CASES = {
     "not sharded": WHOLE,
     "adafactor": SHARDED,
-    "adafactor, relative": replace(SHARDED, scale_by_weights=True, weight_decay=0.1),
+    "adafactor, decayed": replace(SHARDED, weight_decay=0.1),
     "adamw, clipped": replace(SHARDED, optimizer="adamw", clip=0.1),
     "in parts, recomputed": replace(SHARDED, accumulate=2, gradient_checkpointing=True),
     "dev examples": replace(SHARDED, evaluate_every=2, patience=1),

@@ -217,3 +217,25 @@ def test_the_pictures_are_those_that_the_script_draws() -> None:
         if os.environ.get("NQG_REWRITE_GOLDEN"):
             picture.write_text(text)
         assert picture.read_text() == text, "make golden"
+
+
+def test_contributing_names_files_and_definitions_that_exist() -> None:
+    text = (PROJECT / "CONTRIBUTING.md").read_text()
+    first = text.index("## Where to start reading")
+    section = text[first : text.index("## Standards")]
+    named = 0
+    for paragraph in section.split("\n\n"):
+        sources = []
+        for span in SPAN.findall(paragraph):
+            if re.fullmatch(r"[\w/]+\.(py|toml|md)", span):
+                places = [PROJECT / span, PROJECT / "src" / "nqg" / span]
+                found = [path for path in places if path.exists()]
+                assert found, span
+                sources.append(found[0].read_text())
+        for span in SPAN.findall(paragraph):
+            if sources and re.fullmatch(r"[A-Za-z_]+", span):
+                assert any(re.search(rf"\b{span}\b", source) for source in sources), (
+                    span
+                )
+                named += 1
+    assert named > 10

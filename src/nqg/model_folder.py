@@ -12,10 +12,10 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Self
 
 from filelock import lock_descriptor
 from safetensors import safe_open
@@ -122,6 +122,7 @@ SEQ2SEQ_KIND = "nqg seq2seq"
 CARD = "README.md"
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
+TOKENIZER_FILE = "tokenizer.json"
 # What a model folder may hold: data, never code.
 DATA_FILES = (
     ".grammar",
@@ -346,27 +347,55 @@ def pretrained(name: Path | str, revision: str | None = None) -> Iterator[Path]:
         yield Path(shutil.copytree(cached, Path(parent) / "model"))
 
 
-def push_to_hub(
-    save: Callable[[Path], object], name: str, message: str, private: bool | None
-) -> str:
-    """Upload what `save` writes to the Hugging Face Hub; returns the commit's address."""
-    hub = load_extension("huggingface_hub:HfApi", "the Hugging Face Hub")
-    advice = "log in with: hf auth login"
-    with tempfile.TemporaryDirectory() as parent:
-        folder = Path(parent) / "model"
-        save(folder)
-        with convert_errors(
-            "could not be uploaded to the Hugging Face Hub", Path(name), advice
-        ):
-            api = hub()
-            api.create_repo(name, private=private, exist_ok=True)
-            commit = api.upload_folder(
-                repo_id=name,
-                folder_path=folder,
-                commit_message=message,
-                delete_patterns="*",
-            )
-    return str(commit.commit_url)
+class HubModel:
+    """What `save` writes into a model folder and `load` reads, also on the Hugging Face Hub."""
+
+    @classmethod
+    def load(cls, folder: Path | str, device: str | None = None) -> Self:
+        raise NotImplementedError
+
+    def save(self, folder: Path | str) -> None:
+        raise NotImplementedError
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        name_or_folder: Path | str,
+        device: str | None = None,
+        *,
+        revision: str | None = None,
+    ) -> Self:
+        """The model in a folder or, where there is none, on the Hugging Face Hub as `owner/name`."""
+        with pretrained(name_or_folder, revision) as folder:
+            return cls.load(folder, device)
+
+    def push_to_hub(
+        self,
+        name: str,
+        *,
+        message: str = "Upload with nqg",
+        private: bool | None = None,
+    ) -> str:
+        """Upload the model, with its card, to the Hugging Face Hub as `owner/name`; gives the
+        commit's address.
+        """
+        hub = load_extension("huggingface_hub:HfApi", "the Hugging Face Hub")
+        advice = "log in with: hf auth login"
+        with tempfile.TemporaryDirectory() as parent:
+            folder = Path(parent) / "model"
+            self.save(folder)
+            with convert_errors(
+                "could not be uploaded to the Hugging Face Hub", Path(name), advice
+            ):
+                api = hub()
+                api.create_repo(name, private=private, exist_ok=True)
+                commit = api.upload_folder(
+                    repo_id=name,
+                    folder_path=folder,
+                    commit_message=message,
+                    delete_patterns="*",
+                )
+        return str(commit.commit_url)
 
 
 # The largest number in a config: vocabularies have a million entries at most.

@@ -142,13 +142,13 @@ def test_a_copy_of_the_model_finds_the_gradients_that_the_model_finds(
         SubwordPair(tuple(range(3, 5 + n)), tuple(range(4, 9 - n))) for n in range(4)
     ]
     corpus = SubwordCorpus(pairs, 0, 0, torch.device("cpu"))
-    copied = CopiedModel(model, precision, 0.0)
+    copied = CopiedModel(model, precision)
     with torch.no_grad():
         for weight in (*model.parameters(), *plain.parameters()):
             weight.add_(0.01)  # which the copy hears of when a step begins
     for part in ([0, 1], [2, 3]):
         batch, subwords = corpus.collate(part), torch.tensor(12.0)
-        expected = CrossEntropy(plain, "float32", 0.0).backward(batch, subwords)
+        expected = CrossEntropy(plain, "float32").backward(batch, subwords)
         torch.testing.assert_close(
             copied.backward(batch, subwords), expected, rtol=error, atol=0
         )

@@ -33,7 +33,13 @@ from nqg.data.example_files import first_line, required_examples
 from nqg.data.scan import length_split, scan_examples
 from nqg.errors import FAILED, NqgError, SettingsError, counted
 from nqg.evaluation.active_learning import Suggestion, suggested
-from nqg.evaluation.data_checks import SERIOUS, expected_derivability, flaws, singletons
+from nqg.evaluation.data_checks import (
+    SERIOUS,
+    Flaw,
+    expected_derivability,
+    flaws,
+    singletons,
+)
 from nqg.evaluation.metrics import score
 from nqg.files import write_text
 from nqg.induction.search_log import StepRecord
@@ -250,9 +256,7 @@ def check_data(
     derivable = _derivable_share(raw, text, folds) if folds else None
 
     # Tell people the beginning of each list, and programs everything.
-    lines = [f"{data}:{flaw.line}: {flaw}" for flaw in faults[:SHOWN_FLAWS]]
-    if len(faults) > SHOWN_FLAWS:
-        lines.append(f"… and {len(faults) - SHOWN_FLAWS:,} more; --json lists all")
+    lines = _flaw_lines(data, faults)
     others = len(pairs) - len(raw)
     outside = f", {others:,} sentences out of scope" if others else ""
     lines.append(
@@ -266,21 +270,30 @@ def check_data(
         lines.append(f"{share} are derivable with a grammar of the others")
         if derivable < 0.5:
             lines.append(FEW_DERIVABLE)
-    proposals = list(slot_steps(raw, text.slots.slots))
-    lines += map(str, proposals)
-    listed = [flaw._asdict() for flaw in faults]
+    slot_lines: list[str] = []
+    for step in slot_steps(raw, text.slots.slots):
+        lines.append(str(step))
+        slot_lines += step.lines
     values = {
         "examples": len(raw),
         "out_of_scope": others,
-        "flaws": listed,
+        "flaws": [flaw._asdict() for flaw in faults],
         **single,
         "derivable": derivable,
-        "slots": [line for step in proposals for line in step.lines],
+        "slots": slot_lines,
     }
     print_results(values, *lines)
     for flaw in faults:
         if flaw.kind in SERIOUS:
             raise typer.Exit(FAILED)
+
+
+def _flaw_lines(data: Path, faults: Sequence[Flaw]) -> list[str]:
+    """The first faults, a line each, and how many more there are."""
+    lines = [f"{data}:{flaw.line}: {flaw}" for flaw in faults[:SHOWN_FLAWS]]
+    if len(faults) > SHOWN_FLAWS:
+        lines.append(f"… and {len(faults) - SHOWN_FLAWS:,} more; --json lists all")
+    return lines
 
 
 def _derivable_share(

@@ -27,10 +27,12 @@ from nqg.errors import FormatError, LimitExceeded, NqgError, Place
 from nqg.evaluation.data_checks import flaws
 from nqg.evaluation.legality import ModelTypes, ProgramCheck
 from nqg.files import append_line, numbered_lines, strict_json, write_text
+from nqg.grammar.derivation import Derivation
 from nqg.grammar.grammar import Grammar, Rule
 from nqg.inference.gaps import Gaps, explained, gaps, nearest_sentence, words_lacking
 from nqg.inference.hybrid import Hybrid
 from nqg.inference.parser import Parser
+from nqg.model.checkpoint import SavedModel
 from nqg.model.confidence import rule_pairs
 from nqg.preprocessing.training_text import tokenized
 from nqg.slots.slot import Tokenize
@@ -284,18 +286,31 @@ def novelties(answer: Answer, parser: Parser) -> tuple[str, ...]:
         return ()
     if answer.target is not None and confidence > SURE:
         return ()
+    derivation = judged.reading.derivation
     new = [f"the word '{word}'" for word in judged.unknown_words]
-    derivation, grammar = judged.reading.derivation, parser.model.grammar
-    rules = [hyperedge.rule for hyperedge in derivation.hyperedges]
-    # Without manual rules, pairs of rules that training never had are new, too.
-    calibrator = parser.model.calibrator
-    if calibrator and all(rule in grammar.numbers for rule in rules):
-        for pair in rule_pairs(derivation, grammar.numbers):
-            if not calibrator.pairs.count(pair):
-                new.append(f"'{grammar[pair.child]}' in a new place")
+    new += new_pairs(derivation, parser.model)
     if new:
         return tuple(new)
-    return (f"which of its readings is meant: '{rules[0]}'",)
+    root = derivation.hyperedges[0].rule
+    return (f"which of its readings is meant: '{root}'",)
+
+
+def new_pairs(derivation: Derivation, model: SavedModel) -> list[str]:
+    """The rules of a derivation that training never had below the rule above them.
+
+    Training says nothing about derivations with manual rules.
+    """
+    numbers, calibrator = model.grammar.numbers, model.calibrator
+    if calibrator is None:
+        return []
+    if any(hyperedge.rule not in numbers for hyperedge in derivation.hyperedges):
+        return []
+    new = [
+        pair.child
+        for pair in rule_pairs(derivation, numbers)
+        if not calibrator.pairs.count(pair)
+    ]
+    return [f"'{model.grammar[child]}' in a new place" for child in new]
 
 
 def proposed(answer: Answer) -> Answer | None:

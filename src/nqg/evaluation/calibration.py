@@ -47,9 +47,10 @@ from nqg.slots.instantiate import instantiate_slots, mentions_of
 from nqg.splits.compounds import likely_language
 from nqg.splits.partition import split as divide
 
-# Of the examples. Not measured.
+# Folds of the examples; benchmarks/constants.py varies it.
 CALIBRATION_FOLDS = 5
-# Folds of held-out sentences: the confidence in those of one is fitted to the others. Not measured.
+# Folds of held-out sentences: the confidence in those of one is fitted to the others;
+# benchmarks/constants.py varies it.
 TRIAL_FOLDS = 5
 # Answers are given that are right rather than wrong, unless fewer right ones are wanted.
 EVEN_ODDS = 0.5
@@ -59,7 +60,7 @@ SMALLEST_CONFIDENCE = 1e-9
 # docs/hybrid.md has the curve, which `benchmarks/confidence_priors.py --thresholds` prints.
 TOLERANCE = 0.5
 # So that rounding decides nothing: twenty answers are enough for a precision of 0.95.
-ROUNDING = 1e-9
+COUNT_ROUNDING = 1e-9
 
 
 class HeldOut(StrEnum):
@@ -245,7 +246,7 @@ def are_precise(right: int, answers: int, precision: float) -> bool:
     >>> are_precise(28, 30, 0.95), are_precise(27, 30, 0.95), are_precise(9, 9, 0.95)
     (True, False, False)
     """
-    if answers * (1 - precision) < 1 - ROUNDING:
+    if answers * (1 - precision) < 1 - COUNT_ROUNDING:
         return False
     expected = precision * answers
     deviation = math.sqrt(expected * (1 - precision))

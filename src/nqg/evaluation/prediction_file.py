@@ -33,7 +33,7 @@ class PredictionFile:
         targets: dict[str, str | None] = {}
         for where, line in numbered_lines(path):
             columns = (
-                _tsv_prediction(line, where)
+                tsv_columns(line, where, "prediction")
                 if is_tsv
                 else _jsonl_prediction(line, where)
             )
@@ -55,10 +55,6 @@ class PredictionFile:
             target = self.targets.get(source)
             reason = "no prediction" if target is None else ""
             yield Answer(sentence, target, system=self.path.name, reason=reason)
-
-
-def _tsv_prediction(line: str, place: Place) -> list[str]:
-    return tsv_columns(line, place, "prediction")
 
 
 def _jsonl_prediction(line: str, place: Place) -> list[str]:

@@ -379,7 +379,7 @@ def closed_under_extraction(
     # Leave out what other rules derive.
     every = list(dict.fromkeys([*closure, *grammar]))
     vocabulary = TerminalVocabulary.of(examples, every)
-    labels = [vocabulary.label_rule(rule) for rule in every]
+    labels = list(map(vocabulary.label_rule, every))
     derived = derivable_rules(labels, CandidateGrammar(labels).arrays)
     superfluous = set(map(vocabulary.rule, derived))
     kept = [rule for rule in every if rule not in superfluous]

@@ -42,7 +42,7 @@ FRAMELESS_SHARE = 3 / 4
 # A search that more examples may follow takes at most this share of the work that is left.
 STAGE_SHARE = 1 / 2
 # No stage begins with less than this share of all work.
-LEAST_SHARE = 1 / 32
+LEAST_STAGE_SHARE = 1 / 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,7 +305,7 @@ class Induction:
             return []
         # A search that could do next to nothing would only add rules of single examples.
         left = self._searchable_work - self.work.spent
-        if left < LEAST_SHARE * self._most_work:
+        if left < LEAST_STAGE_SHARE * self._most_work:
             return []
         missing = underivable_examples(
             self._grammar_of(self._rules()), self._examples, self.work, self._searched

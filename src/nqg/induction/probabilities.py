@@ -32,7 +32,7 @@ from nqg.grammar.ragged import Ragged, gather_ranges, offsets_from_lengths
 from nqg.grammar.semirings import log_inside, marginals, root_values
 
 ROOT_ARGUMENT = 0
-# How many examples the uniform distribution is worth (not measured).
+# How many examples the uniform distribution is worth; benchmarks/constants.py varies it.
 SMOOTHING = 1.0
 # Pairs of one fold are judged by what is fitted to the others.
 FOLDS = 2

@@ -42,7 +42,7 @@ from nqg.induction.probabilities import (
 from nqg.induction.settings import SamplingSettings
 
 # How long sampled targets may be, as a multiple of the longest training target. Longer ones show
-# deeper recursion, and take more time to learn from; not measured.
+# deeper recursion, and take more time to learn from: a bound of work.
 MAX_LENGTH_RATIO = 1.5
 # The share of rules of similar arguments in what is explored; any legal rule has the rest (not
 # measured).

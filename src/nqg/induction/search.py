@@ -40,8 +40,8 @@ from nqg.induction.work import CHART_UNITS, MATCH_UNITS, RULE_UNITS, WorkMeter
 # How many candidates are encoded together: at least AHEAD, or one for AHEAD_SHARE rules. They trade
 # the time of building tries for that of larger ones.
 AHEAD, AHEAD_SHARE = 8, 16
-# So many examples, the shortest ones, become rules again when a rule is removed on trial. It bounds
-# the time of a trial (not measured).
+# A bound of work: so many examples, the shortest ones, become rules again when a rule is removed on
+# trial.
 MAX_REINSERTED = 100
 # So many examples tell, in most cases, that a rule is needed: in trials on GeoQuery, 94 of 100.
 FIRST_LOOK = 32

@@ -25,8 +25,7 @@ from nqg.induction.settings import InductionSettings
 from nqg.induction.work import work_units
 from nqg.types.target_grammar import TargetGrammar
 
-# So many distinct examples, drawn at random, are searched in a trial. More take longer and are more
-# like the whole data; not measured.
+# A bound of work: so many distinct examples, drawn at random, are searched in a trial.
 TRIAL_EXAMPLES = 1000
 # They are drawn from so many, which bounds the time for larger files.
 MOST_READ = 50_000

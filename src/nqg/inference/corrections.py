@@ -34,7 +34,7 @@ Corrected = tuple[TokenizedSentence, tuple[Correction, ...]]
 # what becomes of typos. If a word has no more than the fewest letters, a correction keeps both.
 MIN_LETTERS = 2
 MIN_LETTERS_FOR_TWO_EDITS = 9
-# Limits of work, not measured: typos of a sentence, and corrections of it that are tried.
+# Bounds of work: typos of a sentence, and corrections of it that are tried.
 MAX_TYPOS = 3
 MAX_CORRECTIONS = 8
 
@@ -119,7 +119,7 @@ class Corrector:
         >>> [corrector.neighbours(word) for word in ("tunr", "rivrs", "riverz", "no", "in", "8:00")]
         [('turn',), ('rivers',), ('river', 'rivers'), ('on',), (), ()]
         """
-        if not _may_be_misspelt(word):
+        if len(word) < MIN_LETTERS or not _is_word(word):
             return ()
         # Short words bear one edit alone, for two would turn them into many others.
         close = _distances(
@@ -177,10 +177,6 @@ def _distances(word: str, words: Iterable[str], edits: int) -> dict[str, int]:
         word, list(words), scorer=OSA.distance, score_cutoff=edits, limit=None
     )
     return {match: distance for match, distance, _ in matches if distance}
-
-
-def _may_be_misspelt(word: str) -> bool:
-    return len(word) >= MIN_LETTERS and _is_word(word)
 
 
 def _is_word(token: str) -> bool:

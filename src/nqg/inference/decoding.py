@@ -41,12 +41,12 @@ from nqg.slots.instantiate import SlotInstances
 from nqg.text.programs import kind_of
 from nqg.types.target_grammar import TargetGrammar
 
-# Derivations among which a legal one is looked for, and one whose pairs of rules training had.
-# Not measured; docs/training.md ("Which reading") shows what the choice among them does.
+# Derivations among which a legal one is looked for, and one whose pairs of rules training had
+# (docs/training.md, "Which reading"), and the best derivations for every reading that is wanted.
+# With other numbers as many held-out examples are right, and with a smaller N_BEST fewer are
+# answered (docs/choices.md).
 N_BEST = 40
-DERIVATIONS_PER_READING = (
-    4  # best derivations for every reading that is wanted; not measured
-)
+DERIVATIONS_PER_READING = 4
 # Steps that the chart of a sentence may take, and as many again for its types and for its programs.
 # The most that a test sentence of the examples takes is 7,100 (examples/home_assistant/de).
 # More are for recursion and long programs; a server, which strangers ask, allows fewer.

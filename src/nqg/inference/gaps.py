@@ -206,8 +206,11 @@ def nearest_sentence(
     >>> nearest_sentence(["turn on the lamp", "turn off the fan"], "is the fan off", str.split)
     'turn off the fan'
     """
-    bags = [{word.casefold() for word in tokenize(each)} for each in known]
-    wanted = {word.casefold() for word in tokenize(sentence)}
+
+    def bag(text: str) -> set[str]:
+        return {word.casefold() for word in tokenize(text)}
+
+    bags, wanted = list(map(bag, known)), bag(sentence)
     # Rare words weigh more: the inverse document frequency.
     counts = Counter(chain.from_iterable([*bags, wanted]))
 
@@ -217,10 +220,10 @@ def nearest_sentence(
         )
 
     nearest, best = None, 0.0
-    for each, words in zip(known, bags):
+    for candidate, words in zip(known, bags):
         likeness = 2 * weight(words & wanted) / (weight(words) + weight(wanted) or 1.0)
         if likeness > best:
-            nearest, best = each, likeness
+            nearest, best = candidate, likeness
     return nearest
 
 

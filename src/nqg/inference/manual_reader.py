@@ -21,12 +21,9 @@ from nqg.grammar.grammar import SLOT, Grammar, NonTerminal
 from nqg.inference.charts import BatchCharts
 from nqg.inference.decoding import DecodeOptions, ScoredCharts
 from nqg.model.checkpoint import SavedModel
+from nqg.model.rule_scorer import MANUAL_RULE_BONUS
 from nqg.slots.instantiate import mentions_of
 from nqg.text.sentences import TokenizedSentence
-
-# What each word of a rule by hand scores: a rule with one word more takes over 0.9999 of the
-# probability. Not measured.
-WORD_SCORE = 10.0
 
 
 @dataclass(frozen=True)
@@ -72,7 +69,10 @@ class ManualReader:
 
     @cached_property
     def _bonuses(self) -> FloatArray:
-        """What each rule scores: one by hand the more, the more words it reads itself."""
+        """What each rule scores: one by hand the more, the more words it reads itself.
+
+        A rule with one word more takes over 0.9999 of the probability.
+        """
         bonuses = np.zeros(len(self.grammar))
         # The rules by hand come first.
         for number, rule in enumerate(self.model.by_hand):
@@ -80,5 +80,5 @@ class ManualReader:
             for symbol in rule.source:
                 is_slot = str(symbol).startswith(SLOT)
                 words += not isinstance(symbol, NonTerminal) and not is_slot
-            bonuses[number] = WORD_SCORE * words
+            bonuses[number] = MANUAL_RULE_BONUS * words
         return bonuses

@@ -15,6 +15,7 @@ from functools import cached_property, partial
 from itertools import chain, compress, islice
 from operator import not_
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -55,13 +56,13 @@ from nqg.model.rule_scorer import untrained_bonuses
 from nqg.model.settings import EMBEDDED
 from nqg.model.spans import Pairs, SpanTable
 from nqg.model.subwords import Subwords, tokenize
-from nqg.model_folder import pretrained, push_to_hub
+from nqg.model_folder import HubModel
 from nqg.slots.instantiate import SlotInstances, encoder_tokens, mentions_of
 from nqg.slots.matcher import Mention
 from nqg.text.sentences import TokenizedSentence
 from nqg.types.target_grammar import TargetGrammar
 
-# None of these sizes was measured.
+# Bounds of work and memory, on which no answer depends.
 WINDOW = 1024  # sentences that are read before the first one is answered, to be sorted by length
 ENCODER_BATCH = 256  # sentences that are encoded together
 # Cubes of their lengths, summed: 256 sentences of 25 tokens, or four of 100.
@@ -155,42 +156,16 @@ class ParseItem:
 
 
 @dataclass(frozen=True)
-class Parser:
+class Parser(HubModel):
     """A grammar, a scorer of its rules, and perhaps a grammar of legal targets."""
 
     model: SavedModel
     options: DecodeOptions = DecodeOptions()  # noqa: RUF009 (frozen)
 
     @classmethod
-    def load(cls, folder: Path | str, device: str | None = None) -> Parser:
+    def load(cls, folder: Path | str, device: str | None = None) -> Self:
         """The parser in a model folder."""
         return cls(load_model(Path(folder), device))
-
-    @classmethod
-    def from_pretrained(
-        cls,
-        name_or_folder: Path | str,
-        device: str | None = None,
-        *,
-        revision: str | None = None,
-    ) -> Parser:
-        """The parser in a model folder or, where there is none, on the Hugging Face Hub as
-        `owner/name`.
-        """
-        with pretrained(name_or_folder, revision) as folder:
-            return cls.load(folder, device)
-
-    def push_to_hub(
-        self,
-        name: str,
-        *,
-        message: str = "Upload with nqg",
-        private: bool | None = None,
-    ) -> str:
-        """Upload the parser, with its card, to the Hugging Face Hub as `owner/name`; gives the
-        commit's address.
-        """
-        return push_to_hub(self.save, name, message, private)
 
     def save(
         self,

@@ -11,7 +11,7 @@ from typing import Any
 UNLIMITED = 1 << 20
 # Words behind the longest training sentence have positions that were never trained. Such a position
 # is that of the last trained one and, with this weight, its own: with a weight of 0 these words
-# would be a set. Not measured.
+# would be a set. benchmarks/constants.py varies it, on the longest fifth of training sets.
 EXTRAPOLATED_POSITION_WEIGHT = 0.01
 
 

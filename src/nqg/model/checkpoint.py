@@ -42,6 +42,7 @@ from nqg.model_folder import (
     CARD,
     CONFIG_FILE,
     INDEX,
+    TOKENIZER_FILE,
     WEIGHTS_FILE,
     check_config,
     check_contents,
@@ -167,7 +168,6 @@ RECORDS_FILE = "training.jsonl"
 RULES_FILE = "rules.txt"
 GRAMMAR_FILE = "grammar.txt"
 TARGET_GRAMMAR_FILE = "target.grammar"
-TOKENIZER_FILE = "tokenizer.json"
 REQUIRED_FILES = (GRAMMAR_FILE, CONFIG_FILE, TOKENIZER_FILE, WEIGHTS_FILE)
 MOST_NON_TERMINALS = 9  # in a rule of a model folder
 # The precisions of weights, as safetensors names them.

@@ -25,8 +25,8 @@ from nqg.progress import Progress, silent
 from nqg.sql.schema import Schema
 from nqg.sql.tokens import as_sql
 
-# How many tuples of entities a program is executed with before it counts as senseless. They trade
-# time for programs that few entities answer; not measured.
+# A bound of work: how many tuples of entities a program is executed with before it counts as
+# senseless.
 TRIED_ENTITIES = 12
 
 

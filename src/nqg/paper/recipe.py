@@ -190,6 +190,11 @@ class Recipe:
                 baseline = asdict(BASELINES[system])
                 # Added later, and not used.
                 del baseline["training"]["freeze_embeddings"]
+                # Removed later, and never used.
+                baseline["training"] |= {
+                    "label_smoothing": 0.0,
+                    "scale_by_weights": False,
+                }
                 used = {system: baseline}
         if system in ("geca", "augmented"):
             used["augmented"] = self.augmented.values(encoder)

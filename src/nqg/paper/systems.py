@@ -69,8 +69,7 @@ PLACEHOLDER, NOBODY = Category("placeholder"), "nobody"
 # Training accuracy is computed from at most so many training examples.
 TRIED = 2000
 PAPERS_BATCH = 256
-# Candidates of T5 among which SQL is looked for that fits its database. They trade the
-# time of wider beams for answers that fit; not measured.
+# A bound of work: candidates of T5 among which SQL is looked for that fits its database.
 CANDIDATES = 8
 
 

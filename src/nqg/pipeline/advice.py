@@ -19,7 +19,7 @@ SHOWN_FUNCTIONS = 5
 SECOND_READER = "a second reader often answers more (docs/hybrid.md): add the option"
 # A code has a digit and no space: A-1042, KX200.
 _CODE = re.compile(r"[A-Za-z]*[-_./]?\d[\w./-]*")
-_WORD = re.compile(r"\w+|[^\w\s]")
+_WORD_OR_MARK = re.compile(r"\w+|[^\w\s]")
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ def _exclusive_words(
 
 
 def _words(text: str) -> list[str]:
-    return _WORD.findall(text.lower())
+    return _WORD_OR_MARK.findall(text.lower())
 
 
 def template_steps(

@@ -24,11 +24,11 @@ from nqg.pipeline.settings import TrainSettings
 from nqg.run_config import sha256
 from nqg.splits.compounds import likely_language
 
-# Folds are held out until there are so many sentences; of one fold, at most so many are tried. More
-# take time and teach a few weights little (not measured).
+# Bounds of work, as only a few weights are fitted: folds are held out until there are so many
+# sentences, and of one fold, at most so many are tried. benchmarks/constants.py varies the first.
 ENOUGH_SENTENCES = 300
 MOST_HELD_OUT = 2_000
-# For each held-out sentence, so many that are out of scope. Not measured.
+# For each held-out sentence, so many that are out of scope; benchmarks/constants.py varies it.
 MADE_SHARE = 0.5
 
 QUOTED_TEXT = re.compile(r"""(["']).*?\1""")
@@ -111,29 +111,46 @@ def trials(
     given and made.
     """
     held_out = rng.sample(test, min(len(test), MOST_HELD_OUT))
-    sources = [example.source for example in held_out]
-    count = round(MADE_SHARE * len(held_out))
-    made = made_out_of_scope([example.source for example in train], count, rng)
-    # Halves of training sentences may make a held-out one, which is in scope.
-    in_scope = {" ".join(example.source.split()) for example in test}
-    others = [*out_of_scope, *(text for text in made if text not in in_scope)]
-    proposals = candidates(system, train, [*sources, *others])
+    made = sentences_made(train, test, round(MADE_SHARE * len(held_out)), rng)
+    sentences = [example.source for example in held_out]
+    proposals = candidates(system, train, [*sentences, *out_of_scope, *made])
     # Held-out sentences have a right program, which may be of a new form.
     template = likely_language(train).template
     known_templates = {template(without_values(example.target)) for example in train}
-    sentences = []
+    found = []
     for example, proposed in zip(held_out, proposals):
-        tried = []
-        for program, evidence in proposed:
-            tried.append(ProgramTrial(evidence, exact_match(program, example.target)))
         is_new = template(without_values(example.target)) not in known_templates
-        sentences.append(HeldOutSentence(tuple(tried), is_new_template=is_new))
+        tried = program_trials(proposed, example.target)
+        found.append(HeldOutSentence(tried, is_new_template=is_new))
     # Whatever is proposed for sentences out of scope is wrong.
     for number, proposed in enumerate(proposals[len(held_out) :]):
-        wrong = tuple(ProgramTrial(evidence, False) for _, evidence in proposed)
         is_made = number >= len(out_of_scope)
-        sentences.append(HeldOutSentence(wrong, is_in_scope=False, is_made=is_made))
-    return sentences
+        wrong = program_trials(proposed, None)
+        found.append(HeldOutSentence(wrong, is_in_scope=False, is_made=is_made))
+    return found
+
+
+def sentences_made(
+    train: Sequence[Example], test: Sequence[Example], count: int, rng: random.Random
+) -> list[str]:
+    """At most `count` sentences out of scope, joined from halves of training sentences.
+
+    Halves may make a held-out sentence, which is in scope.
+    """
+    made = made_out_of_scope([example.source for example in train], count, rng)
+    in_scope = {" ".join(example.source.split()) for example in test}
+    return [sentence for sentence in made if sentence not in in_scope]
+
+
+def program_trials(
+    proposed: Sequence[tuple[str, Evidence]], target: str | None
+) -> tuple[ProgramTrial, ...]:
+    """The proposed programs of a sentence, each with whether it is right."""
+    trials = []
+    for program, evidence in proposed:
+        is_right = target is not None and exact_match(program, target)
+        trials.append(ProgramTrial(evidence, is_right))
+    return tuple(trials)
 
 
 def without_values(program: str) -> str:

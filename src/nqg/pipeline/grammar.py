@@ -26,8 +26,8 @@ from nqg.run_config import RunConfig
 from nqg.slots.delexicalize import relexicalize_rules
 from nqg.types.target_grammar import TargetGrammar
 
-# The evaluations that trials may spend on each example to choose the settings of induction; not
-# measured.
+# A bound of work: the evaluations that trials may spend on each example to choose the settings of
+# induction.
 EVALUATIONS_AN_EXAMPLE = 100
 # Fewer examples need not have anything in common.
 FEWEST_TO_COMPRESS = 10

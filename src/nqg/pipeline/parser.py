@@ -24,7 +24,7 @@ from nqg.training.parser_training import ParserTraining
 from nqg.training.resume import PARSER_SAVE_EVERY, restore, saved_steps
 from nqg.types.target_grammar import TargetGrammar
 
-# Of fewer examples one thread learns as fast as several (not measured).
+# A bound of work: of fewer examples one thread learns, which leaves the other cores to others.
 FEW_EXAMPLES = 1000
 
 

@@ -31,8 +31,8 @@ from nqg.types.tree_automaton import Signatures
 if TYPE_CHECKING:
     from nqg.preprocessing.program_language import ProgramLanguage
 
-# Steps of warm-up where any words may be free text: a model that learns fast is sure too soon. Not
-# measured.
+# Steps of warm-up where any words may be free text: a model that learns fast is sure too soon.
+# benchmarks/constants.py varies it.
 FREE_TEXT_WARM_UP = 100
 # Names of tables and columns are not values that sentences share.
 SQL_INDUCTION = InductionSettings(

@@ -219,7 +219,9 @@ def _train(
         assert reader, "the settings have a model, or a second reader"
         dev: Sequence[Example] = ()
         if inputs.dev:
-            dev = TrainingText.of(inputs.dev.examples, text.preprocessor).as_typed
+            dev = TrainingText.of(
+                inputs.dev.examples, text.preprocessor
+            ).with_raw_sentences
         return _train_seq2seq_alone(text, dev, reader, inputs.tools, run)
     readers = train_readers(inputs, text, settings, run)
     calibrator = None
@@ -261,7 +263,7 @@ def train_readers(
     second = None
     if reader:
         run.stage(Stage.SEQ2SEQ)
-        examples = text.training.as_typed
+        examples = text.training.with_raw_sentences
         model = training.model
         second = train_seq2seq(reader, examples, run, grammar=model.grammar).seq2seq
     return TrainedReaders(task, training, second, legal)
@@ -358,7 +360,7 @@ def _train_seq2seq_alone(
 ) -> TokenSystem:
     """A system without a grammar."""
     run.stage(Stage.SEQ2SEQ)
-    tuning = train_seq2seq(reader, text.training.as_typed, run, dev=dev)
+    tuning = train_seq2seq(reader, text.training.with_raw_sentences, run, dev=dev)
     records, best = tuning.trainer.records, tuning.trainer.best
     report = TrainReport(
         rules=0,
@@ -431,17 +433,18 @@ def _training_report(readers: TrainedReaders, grammar: Grammar) -> TrainReport:
     """What the training of the parser says of itself."""
     task, training = readers.task, readers.training
     records, best = training.trainer.records, training.trainer.best
-    distinct = len(distinct_pairs(task.examples))
+    learned, distinct = len(training.data), len(distinct_pairs(task.examples))
+    names = tuple(slot.name for slot in task.text.slots.slots)
     return TrainReport(
         rules=len(grammar),
-        examples=len(training.data),
+        examples=learned,
         repeated=len(task.examples) - distinct,
-        left_out=distinct - len(training.data),
+        left_out=distinct - learned,
         steps=len(records),
         loss=records[-1].loss,
         best_step=best.step if best else None,
         dev=None,
-        slots=tuple(slot.name for slot in task.text.slots.slots),
+        slots=names,
     )
 
 

@@ -90,8 +90,8 @@ class TrainingText:
         return examples
 
     @cached_property
-    def as_typed(self) -> list[Example]:
-        """The examples as a sequence-to-sequence model learns from them: sentences as somebody typed
+    def with_raw_sentences(self) -> list[Example]:
+        """The examples as a sequence-to-sequence model learns from them: sentences as somebody wrote
         them, whose words it copies, and the tokens of programs.
         """
         examples = []
@@ -207,11 +207,10 @@ def fit_training_text(
         if value == "auto":
             chosen[name] = None
     raw = [example.source for example in examples]
+    raw_targets = [example.target for example in examples]
     # Programs, then sentences.
-    programs = fit_programs(
-        (example.target for example in examples), chosen["programs"]
-    )
-    targets = [programs.normalized(example.target) for example in examples]
+    programs = fit_programs(raw_targets, chosen["programs"])
+    targets = list(map(programs.normalized, raw_targets))
     scheme = chosen["sentences"]
     if scheme is None and programs.scheme == "code":
         # Where programs need a tokenizer, sentences do.
@@ -257,7 +256,7 @@ def fit_training_text(
     # Sequences of commands.
     form = fit_sequences(
         raw,
-        [example.target for example in examples],
+        raw_targets,
         settings.sequence,
         is_spaced=programs.scheme == "spaces",
     )

@@ -22,13 +22,13 @@ from transformers import Adafactor
 
 from nqg.training.processes import is_sharded
 
-# Numbers that are updated together at most, so that copies of large weights stay few. Not tuned.
+# A bound of memory: numbers that are updated together, so that copies of large weights stay few.
 MAX_STACKED = 1 << 24
 
 
 class StackedAdafactor(Adafactor):
-    """transformers' Adafactor with the same state and the same steps; for sharded weights it is
-    transformers' own.
+    """transformers' Adafactor with the same state and the same steps, which are not scaled by the
+    weights; for sharded weights it is transformers' own.
     """
 
     @torch.no_grad()
@@ -68,17 +68,14 @@ class StackedAdafactor(Adafactor):
         else:
             update = gradients * _averaged(states, "exp_avg_sq", squares, keep).rsqrt()
 
-        # The root mean square of an update is at most the learning rate, perhaps relative to the
-        # weights.
-        update /= (_root_mean_squares(update) / group["clip_threshold"]).clamp(min=1.0)
-        changes = [update.mul_(group["lr"])]
+        # The root mean square of an update is at most the learning rate.
+        sizes = update.flatten(1).square().mean(dim=1).sqrt()
+        sizes = sizes.view(-1, *[1] * (update.dim() - 1))
+        update /= (sizes / group["clip_threshold"]).clamp(min=1.0)
+        update *= group["lr"]
         if group["weight_decay"]:
-            changes.append(group["weight_decay"] * group["lr"] * values)
-        if group["scale_parameter"]:
-            sizes = _root_mean_squares(values).clamp(min=group["eps"][1])
-            for change in changes:
-                change *= sizes
-        for weight, change in zip(weights, sum(changes[1:], update)):
+            update += group["weight_decay"] * group["lr"] * values
+        for weight, change in zip(weights, update):
             weight.sub_(change)
 
 
@@ -93,9 +90,3 @@ def _averaged(
     for state, average in zip(states, averages):
         state[name] = average
     return averages
-
-
-def _root_mean_squares(stack: Tensor) -> Tensor:
-    """The root mean square of every tensor in a stack, in a shape that multiplies it."""
-    sizes = stack.flatten(1).square().mean(dim=1).sqrt()
-    return sizes.view(-1, *[1] * (stack.dim() - 1))

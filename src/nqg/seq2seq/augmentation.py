@@ -39,15 +39,14 @@ from nqg.training.records import TrainingStep
 from nqg.types.program_trees import Term, read_term
 from nqg.types.target_grammar import TargetGrammar
 
-# Drawn programs are at most so many times as long as the longest training program
-# (docs/teaching.md; not tuned).
+# A bound of work: drawn programs are at most so many times as long as the longest training program.
 MAX_RELATIVE_LENGTH = 1.6
 # Heads of more arguments, as a flat sequence of tokens has, take long to chart.
 MAX_ARITY = 6
 # Sentences that the reverse model writes have at most so many subwords.
 MAX_SUBWORDS = 96
-# Draws for each program that is asked for: some are known, senseless, or of a length that many
-# have. Not tuned.
+# A bound of work: draws for each program that is asked for, because some are known, senseless, or
+# of a length that many have.
 DRAWS_PER_PROGRAM = 3
 # Long programs are as likely as short ones.
 PROGRAM_SAMPLING = SamplingSettings(depth=16, smoothing=1.0, longer=0.2, per_target=1)

@@ -15,13 +15,12 @@ from nqg.seq2seq.settings import FineTuningSettings
 
 # The label that torch's cross entropy ignores.
 IGNORED = -100
-# Widths on a GPU are multiples of `ROUND`: few shapes, and those that suit matrix units. Between a power of
-# 2 and the next there are at most `WIDTHS_PER_DOUBLING` of them, so that longer examples come in
-# coarser shapes. Neither was tuned.
+# Bounds of work, which change no loss: widths on a GPU are multiples of `ROUND`, so that there are
+# few shapes, and those that suit matrix units. Between a power of 2 and the next there are at most
+# `WIDTHS_PER_DOUBLING` of them, so that longer examples come in coarser shapes.
 ROUND = 8
 WIDTHS_PER_DOUBLING = 8
 # An epoch has at least so many pools: with fewer, a step would see short or long examples alone.
-# Not tuned.
 POOLS = 8
 
 

@@ -31,7 +31,7 @@ from nqg.seq2seq.architecture import forward
 from nqg.seq2seq.batches import IGNORED, BatchShape, SubwordPairBatch
 from nqg.training.trainer import autocast, is_half
 
-# The kernels of a shape that comes less often are not recorded. Not tuned.
+# A bound of work: the kernels of a shape that comes less often are not recorded.
 MIN_SHAPE_COUNT = 3
 # The kernels for attention that have gradients of position biases.
 ATTENTION = [SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
@@ -43,7 +43,6 @@ class CrossEntropy:
 
     model: Any
     precision: str
-    label_smoothing: float
 
     def loss(self, batch: SubwordPairBatch, subwords: Tensor) -> Tensor:
         """The share of a batch in the loss of its step, which has so many subwords."""
@@ -53,7 +52,6 @@ class CrossEntropy:
                 output.logits.flatten(0, 1),
                 batch.labels.flatten(),
                 ignore_index=IGNORED,
-                label_smoothing=self.label_smoothing,
                 reduction="none",
             )
         return (losses.float().sum() + getattr(output, "penalty", 0.0)) / subwords
@@ -73,13 +71,11 @@ class CopiedModel:
     every use.
     """
 
-    def __init__(
-        self, model: nn.Module, precision: str, label_smoothing: float
-    ) -> None:
+    def __init__(self, model: nn.Module, precision: str) -> None:
         device = next(model.parameters()).device
         dtype = torch.bfloat16 if is_half(precision, device) else torch.float32
         copied = copy.deepcopy(model).to(dtype)
-        self.loss = CrossEntropy(copied, "float32", label_smoothing).loss
+        self.loss = CrossEntropy(copied, "float32").loss
         self.copies: list[Tensor] = []
         self.weights: list[Tensor] = []
         for copied_weight, weight in zip(copied.parameters(), model.parameters()):
@@ -137,11 +133,10 @@ class CudaGraphs(CopiedModel):
         self,
         model: nn.Module,
         precision: str,
-        label_smoothing: float,
         shapes: Mapping[BatchShape, int],
         memory: float,
     ) -> None:
-        super().__init__(model, precision, label_smoothing)
+        super().__init__(model, precision)
         self.memory = memory
         self.stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         self.pool = torch.cuda.graph_pool_handle()

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +42,8 @@ from nqg.training.records import DevScores, TrainingStep
 from nqg.training.resume import FINE_TUNING_SAVE_EVERY, resumed_steps
 from nqg.training.trainer import LearningRate, Trainer, trainable
 
-# Steps that a GPU makes before it is asked for their losses, because the question makes it wait.
-# Not tuned.
+# A bound of work: steps that a GPU makes before it is asked for their losses, because the question
+# makes it wait.
 RECORD_EVERY = 32
 
 
@@ -138,19 +139,24 @@ class FineTuning:
             dev_examples=DataFingerprint.of(dev).fingerprint,
             processes=processes.count,
         )
+        is_sharded = self.shards is not None
+        objective = Seq2seqObjective(
+            self.model, corpus, training, processes, is_sharded
+        )
+        optimizer = new_optimizer(trainable(self.model).values(), training, peak)
+        rate = LearningRate(peak, training.steps, training.warm_up, training.schedule)
+        evaluate = None
+        if dev:
+            evaluate = partial(self._scores, dev)
         self.trainer = Trainer(
-            Seq2seqObjective(
-                self.model, corpus, training, processes, self.shards is not None
-            ),
-            new_optimizer(trainable(self.model).values(), training, peak),
-            LearningRate(peak, training.steps, training.warm_up, training.schedule),
+            objective,
+            optimizer,
+            rate,
             config,
             # All examples have to be learned before the loss may end the training.
             epoch=math.ceil(len(examples) / training.batch_size),
             sources=[example.source for example in examples],
-            evaluate=(lambda: DevScores(self._current().exact_match(dev)))
-            if dev
-            else None,
+            evaluate=evaluate,
             record_every=RECORD_EVERY if is_cuda else 1,
         )
 
@@ -177,6 +183,9 @@ class FineTuning:
     def _current(self) -> Seq2seq:
         model = self.shards.gather() if self.shards else self.model
         return Seq2seq(model, self.tokenizer, self.spelling, self.settings)
+
+    def _scores(self, dev: Sequence[Example]) -> DevScores:
+        return DevScores(self._current().exact_match(dev))
 
     def _tokenize(
         self, examples: Sequence[Example]
@@ -276,7 +285,7 @@ def new_optimizer(
     adafactor = StackedAdafactor(  # type: ignore[no-untyped-call]
         weights,
         lr=rate,
-        scale_parameter=settings.scale_by_weights,
+        scale_parameter=False,
         relative_step=False,
         weight_decay=settings.weight_decay,
     )

@@ -39,8 +39,8 @@ Index = tuple[Int64Array, Int64Array]
 DIGITS = "0123456789"
 # Wildcards that match most tokens.
 ALMOST_ANY = {Wildcard.UNQUOTED, Wildcard.NEW_TOKEN}
-# Beams of the search where a free answer is illegal. docs/teaching.md has the exact match with
-# legal decoding and without; other numbers of beams were not measured.
+# A bound of work: beams of the search where a free answer is illegal. docs/teaching.md has the
+# exact match with them, and with a greedy search.
 BEAMS = 8
 # Why a model under a grammar abstains.
 UNFINISHED = "no legal target came to an end"
@@ -166,20 +166,28 @@ class LegalTargets:
         self.encoded = {
             token: codec.encode(token) for token in grammar.recogniser.terminals
         }
-        after_separator = self.vocabulary.by_ended.get(("",), {})
         self.finishes: dict[str, list[bool]] = {}
         writable = set()
         for token, text in (*self.encoded.items(), *zip(DIGITS, DIGITS)):
-            finishes = self.finishes[text] = self.vocabulary.can_finish(text)
-            # A target may begin with any token, and a first token may have no separator before it.
-            as_first = self.vocabulary.may_lead or finishes[0]
-            ends = (end for end, can_finish in enumerate(finishes) if can_finish)
-            if as_first and any(text[:end] in after_separator for end in ends):
+            self.finishes[text] = self.vocabulary.can_finish(text)
+            if self._is_writable(text):
                 writable.add(token)
         # A digit that may continue a token, if there is one.
         self.digit = next((digit for digit in DIGITS if self.finishes[digit][0]), "")
         self.grammar = restricted(grammar, writable)
         self.cache: dict[tuple[Ended, Expected, str], Int64Array] = {}
+
+    def _is_writable(self, text: str) -> bool:
+        """Whether a token with this text may stand anywhere in a target.
+
+        A target may begin with any token, and a first token may have no separator before it.
+        """
+        finishes = self.finishes[text]
+        if not (self.vocabulary.may_lead or finishes[0]):
+            return False
+        after_separator = self.vocabulary.by_ended.get(("",), {})
+        ends = (end for end, can_finish in enumerate(finishes) if can_finish)
+        return any(text[:end] in after_separator for end in ends)
 
     def start(self) -> DecodingState:
         """The state before the first subword; what is known of prefixes lives as long as the states

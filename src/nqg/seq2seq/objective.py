@@ -43,16 +43,16 @@ class Seq2seqObjective:
         than time.
         """
         settings = self.settings
-        loss = self.model, settings.precision, settings.label_smoothing
         if (
             self.corpus.device.type != "cuda"
             or settings.gradient_checkpointing
             or self.is_sharded
         ):
-            return CrossEntropy(*loss)
+            return CrossEntropy(self.model, settings.precision)
         if not settings.record_kernels:
-            return CopiedModel(*loss)
-        return CudaGraphs(*loss, self.shapes, settings.recording_memory * 1e9)
+            return CopiedModel(self.model, settings.precision)
+        memory = settings.recording_memory * 1e9
+        return CudaGraphs(self.model, settings.precision, self.shapes, memory)
 
     @cached_property
     def shapes(self) -> Counter[BatchShape]:

@@ -67,8 +67,8 @@ from nqg.seq2seq.tokenizer import tokenize_sources
 
 # How transformers calls causal language models.
 CAUSAL = re.compile("ForCausalLM|LMHeadModel")
-# Subwords of sources that are read at once, padding included, and logits that are held at once when
-# probabilities are computed. They bound the memory; not tuned.
+# Bounds of memory: subwords of sources that are read at once, padding included, and logits that are
+# held at once when probabilities are computed.
 BATCH_SUBWORDS = 2**15
 BATCH_LOGITS = 2**27
 
@@ -383,15 +383,16 @@ class Seq2seq:
         targets = self.target_subwords([target for _, target in pairs])
         log_probabilities = [0.0] * len(pairs)
         for positions in batches_by_length(sources):
-            rows = []
+            rows, counts = [], []
             for position in positions:
-                start = [config.decoder_start_token_id]
-                rows.append(torch.tensor(start + targets[position]))
+                target = targets[position]
+                counts.append(len(target))
+                rows.append(torch.tensor([config.decoder_start_token_id, *target]))
             padded = pad_sequence(
                 rows, batch_first=True, padding_value=config.pad_token_id
             )
             batch = self._padded([sources[position] for position in positions])
-            lengths = torch.tensor([len(row) - 1 for row in rows], device=self.device)
+            lengths = torch.tensor(counts, device=self.device)
             logs = self._log_probabilities(batch, padded.to(self.device), lengths)
             for position, log in zip(positions, logs):
                 log_probabilities[position] = log

@@ -27,10 +27,10 @@ MIN_STEPS, MAX_STEPS = 200, 3000
 PASS_STEPS, MIN_BATCH, MAX_BATCH = 40, 8, 64
 CPU_CHUNK = 16
 # A model from scratch learns in batches of at most so many examples, until its loss stays below
-# `LEARNED_LOSS`. Not measured.
+# `LEARNED_LOSS`: the first bounds memory, the second time.
 MAX_NEW_BATCH = 128
 LEARNED_LOSS = 0.01
-# How often held-out pairs are tried in a training where the settings do not say. Not measured.
+# A bound of work: how often held-out pairs are tried in a training where the settings do not say.
 EVALUATIONS = 10
 # A model folder must not ask for days of decoding.
 UPPER_LIMITS = {"longest_source": 1 << 16, "longest_target": 1 << 16, "beams": 256}
@@ -130,13 +130,10 @@ class FineTuningSettings:
     accumulate: int = 1
     optimizer: Optimizer = "adamw"
     learning_rate: float | None = None
-    # Adafactor's steps relative to the size of the weights, as in mesh-tensorflow.
-    scale_by_weights: bool = False
     weight_decay: float = 0.0
     schedule: Schedule = "linear"
     warm_up: int = 0
     clip: float | None = 1.0
-    label_smoothing: float = 0.0
     # A word of one subword replaces each token of targets; with None, where targets are long.
     one_subword: bool | None = None
     # Embeddings and output layer stay as they were pre-trained; with None, on a CPU.
@@ -167,7 +164,6 @@ class FineTuningSettings:
             "batch_size",
             "warm_up",
             "weight_decay",
-            "label_smoothing",
             "learned",
         )
         choices = {"optimizer": Optimizer, "schedule": Schedule, "precision": Precision}
@@ -176,10 +172,6 @@ class FineTuningSettings:
             if value not in get_args(kind):
                 raise UnknownName(name, value, get_args(kind))
         check_above_zero(self, "learning_rate", "clip", "recording_memory")
-        if self.label_smoothing >= 1:
-            raise SettingsError(
-                f"label_smoothing is {self.label_smoothing}; expected less than 1"
-            )
 
     def rate(self, model: str) -> float:
         """The learning rate at its highest."""

@@ -19,7 +19,13 @@ from typing import TYPE_CHECKING, Any
 from nqg.answers import SEQ2SEQ, Answer, distinct_candidates
 from nqg.errors import NqgError
 from nqg.extensions import load_extension
-from nqg.model_folder import INDEX, check_vocabulary, checksum, convert_errors
+from nqg.model_folder import (
+    INDEX,
+    TOKENIZER_FILE,
+    check_vocabulary,
+    checksum,
+    convert_errors,
+)
 from nqg.seq2seq.beam_search import Hypothesis, beam_search
 from nqg.seq2seq.folder import check_folder
 from nqg.seq2seq.legal_decoding import LegalContinuations
@@ -27,12 +33,12 @@ from nqg.seq2seq.numpy_t5 import EncodedSource, NumpyT5, T5Config
 from nqg.seq2seq.quantized import as_tokens, is_wanted, load_translator
 from nqg.seq2seq.settings import BASELINE_MODELS, Seq2seqSettings
 from nqg.seq2seq.target_codec import TargetCodec, decode, target_subwords
-from nqg.seq2seq.tokenizer import TOKENIZER_FILE, SubwordTokenizer, tokenize_sources
+from nqg.seq2seq.tokenizer import SubwordTokenizer, tokenize_sources
 
 if TYPE_CHECKING:
     from nqg.seq2seq.seq2seq import Seq2seq
 
-# Sentences that CTranslate2 reads at once. Not tuned.
+# A bound of memory: sentences that CTranslate2 reads at once.
 BATCH_SENTENCES = 32
 
 

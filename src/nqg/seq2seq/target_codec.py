@@ -26,12 +26,12 @@ from nqg.errors import NqgError, SettingsError
 
 # An error shows so many of the targets that are lost.
 MAX_SHOWN = 3
-# A stand-in is tried on so many words before all targets are. Not measured.
+# A bound of work: a stand-in is tried on so many words before all targets are.
 PROBED = 64
 # Tokens get words of one subword only if targets consist of at most so many different tokens, and
 # if at most this share of all tokens are different ones: with more, unseen targets are likely to
 # have new tokens. Tokens must be longer than `LONG` subwords on average. All three tell SCAN from
-# GeoQuery (docs/seq2seq.md); not tuned.
+# GeoQuery (docs/seq2seq.md).
 MAX_TOKENS = 256
 TOKEN_SHARE = 0.01
 LONG = 2.5

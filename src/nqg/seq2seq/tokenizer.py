@@ -14,10 +14,9 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
+from nqg.model_folder import TOKENIZER_FILE
 from nqg.seq2seq.folder import TOKENIZER_CONFIG
 from nqg.seq2seq.settings import Seq2seqSettings
-
-TOKENIZER_FILE = "tokenizer.json"
 
 
 class SubwordTokenizer:

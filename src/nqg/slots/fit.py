@@ -36,14 +36,13 @@ from nqg.text.sentences import TokenizedSentence
 from nqg.text.sequences import likeliest_language
 
 # The thresholds below were set by hand with SNIPS, the starter project and
-# examples/home_assistant in view; docs/slots.md has what they lead to. Not measured one by one.
+# examples/home_assistant in view; docs/slots.md has what they lead to, and
+# benchmarks/constants.py varies them one at a time (docs/choices.md).
 #
 # A built-in kind is used without a declaration if programs have so many different values of it,
 # and at least this share of its readings.
 MIN_VALUES = 2
 MIN_EXPLAINED = 1 / 2
-# Another form of the same kind becomes a slot if programs have this share of the readings in it.
-MIN_SECONDARY = 1 / 10
 # The weight of a value that is only some of a quoted text.
 PARTIAL_WEIGHT = 0.25
 # A key of programs has free text if it has so many different values, and its next value is new
@@ -130,12 +129,10 @@ def _second_slots(
     for slot in chosen:
         if slot.kind == "text":
             continue
-        readings = occurrences[slot.name]
         second = replace(slot, name=f"{slot.name}-2", forms=())
-        free = filterfalse(attrgetter("covering_length"), readings)
+        free = filterfalse(attrgetter("covering_length"), occurrences[slot.name])
         variant = Variant.of(second, free)
-        has_values = len(variant.values) >= MIN_VALUES
-        if has_values and variant.weight / len(readings) >= MIN_SECONDARY:
+        if len(variant.values) >= MIN_VALUES:
             yield variant.slot
 
 
@@ -252,7 +249,7 @@ class Variant:
     def values(self) -> set[Tokens]:
         return {written.value for _, written in self.explained if written.weight == 1}
 
-    def is_supported(self, least_values: int = MIN_VALUES) -> bool:
+    def is_supported(self, least_values: int) -> bool:
         """Whether programs have enough readings of a built-in kind, and enough values.
 
         Values in a secondary form count.

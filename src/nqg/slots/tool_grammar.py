@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -106,14 +106,12 @@ class Notation:
             if "{" in program[:2]:
                 is_json = True
                 for keys in _objects(text):
-                    name_key = next((key for key in NAME_KEYS if key in keys), name_key)
-                    named = [key for key in ARGUMENT_KEYS if key in keys]
-                    arguments_key = named[0] if named else arguments_key
+                    name_key = _first_of(NAME_KEYS, keys) or name_key
+                    arguments_key = _first_of(ARGUMENT_KEYS, keys) or arguments_key
                     has_bare_name |= len(keys) == 1
-        quote = next((mark for mark in QUOTES if mark in tokens), "")
         return cls(
             tuple(calls),
-            quote,
+            _first_of(QUOTES, tokens) or "",
             is_json,
             name_key,
             arguments_key,
@@ -137,6 +135,10 @@ class Notation:
         usual, other = CONSTANTS[value]
         pythonic = self.tokens.intersection(("True", "False", "None"))
         return other if pythonic and not self.is_json else usual
+
+
+def _first_of(wanted: Iterable[str], held: Container[str]) -> str | None:
+    return next((each for each in wanted if each in held), None)
 
 
 def readable(tokens: Sequence[str]) -> str:

@@ -602,7 +602,7 @@ def _hill_climbing(current: Arrangement, goal: Goal, weighings: int) -> Iterator
 MOVES_PER_EXAMPLE = 1_000
 USUAL_MOVES = 25_000_000
 MAX_RESTARTS = 15
-# Dev sets to choose from. They trade time for a test part that is nearer to the goal; not measured.
+# A bound of work: dev sets to choose from, which leave test parts nearer to the goal or farther.
 DRAWS_WITH_DEV = 100
 
 

@@ -14,10 +14,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from nqg.text.brackets import BRACKETS, CLOSING_BRACKETS, IN_QUOTES, bracket_depths
-
-# The share of calls that may be written in another order, by mistake: where there are more, the
-# order tells something. It is the share that the tokenizers tolerate too; not measured.
-TOLERATED_CALLS = 0.01
+from nqg.text.sentences import TOLERATED
 
 CallKey = tuple[str, frozenset[str]]
 
@@ -126,7 +123,7 @@ class ArgumentOrder:
             calls.append((function, *names))
             total += counts.total()
             others += counts.total() - counts[names]
-        if others > TOLERATED_CALLS * total:
+        if others > TOLERATED * total:
             return cls()
         return cls(tuple(sorted(calls)))
 

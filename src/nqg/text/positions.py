@@ -33,8 +33,6 @@ from nqg.text.traces import (
 )
 
 AND, PRESUPPOSED, DEFINITE, DOT = "AND", ";", "*", "."
-# The share of programs that must become terms. Not measured.
-LEAST_SHARE = 0.9
 # Digits of a position at most.
 MOST_DIGITS = 6
 # The keyword of a whole program.
@@ -356,7 +354,7 @@ def fit_positions(pairs: Sequence[Pair]) -> Positions | None:
             graphs.append((words, word_graph(atoms)))
         elif len(program) == 1:
             constants.update(program)
-    if len(graphs) < LEAST_SHARE * len(pairs) or len(prefixes) != 1:
+    if 2 * len(graphs) < len(pairs) or len(prefixes) != 1:
         return None
     # What the graphs show.
     forms: defaultdict[str, set[str]] = defaultdict(set)
@@ -389,14 +387,14 @@ def fit_positions(pairs: Sequence[Pair]) -> Positions | None:
         named=tuple(sorted(role for role, shown in keywords.items() if True in shown)),
         controls=_fitted_controls(graph for _, graph in graphs),
     )
-    # Programs that do not become terms stay as they are, but they must be few.
+    # Programs that do not become terms stay as they are; most must become such.
     terms = 0
     for words, program in pairs:
         encoded = positions.encode(program, words)
         if positions.decode(encoded, words) != program:
             return None
         terms += encoded != program
-    if terms < LEAST_SHARE * len(pairs):
+    if 2 * terms < len(pairs):
         return None
     return positions
 

@@ -24,6 +24,7 @@ import regex
 from nqg.text.brackets import CODE_QUOTES
 from nqg.text.escapes import escape, signs, unescape
 from nqg.text.positions import Positions
+from nqg.text.sentences import TOLERATED
 from nqg.text.traces import Traces
 
 ProgramScheme = Literal["code", "spaces"]
@@ -31,10 +32,6 @@ Pair = tuple[str, str]
 
 # They stand beside words in programs, and apart in those that are tokenised already.
 STRUCTURE = frozenset('()[]{},;="')
-# The share of these marks that stand apart in tokenised programs. Not measured.
-TOKENISED = 0.9
-# The share of programs that may have a keyword twice, by mistake. Not measured.
-TOLERATED_PROGRAMS = 0.01
 
 # Classes of atoms; any other mark is its own class. No atom has a space in it, so that none is
 # taken for a class.
@@ -290,9 +287,7 @@ def fit_programs(
     for (left_name, right_name), gap in sorted(expected.items()):
         gaps[left_name][right_name] = gap
     repeating = sum(repeated_keyword(program) is not None for program in programs)
-    return ProgramTokenizer(
-        "code", dict(gaps), repeating > TOLERATED_PROGRAMS * len(programs)
-    )
+    return ProgramTokenizer("code", dict(gaps), repeating > TOLERATED * len(programs))
 
 
 def repeated_keyword(program: str) -> str | None:
@@ -338,6 +333,6 @@ def detected_scheme(programs: Iterable[str]) -> ProgramScheme:
             if token.startswith("'"):
                 marks += 1
             glued += times * marks
-    if apart >= TOKENISED * (apart + glued):
+    if apart >= glued:
         return "spaces"
     return "code"

@@ -32,7 +32,8 @@ PUNCTUATION = frozenset(",;:.!?…¿¡-–—·。、，；：！？؟،؛।")
 SPELLINGS = str.maketrans({**dict.fromkeys("’‘ʼ", "'"), **dict.fromkeys("“”„«»", '"')})
 # Letters before it are Latin ones, composed.
 FIRST_NON_LATIN = "\u02b0"
-# The share of sentences that may lose a distinction: annotations have errors. Not measured.
+# Annotations have errors. So large a share of sentences may lose a distinction, of calls have their
+# arguments in another order, and of programs have a keyword twice (docs/choices.md).
 TOLERATED = 0.01
 
 # Marks of direction, soft hyphens, zero-width spaces.

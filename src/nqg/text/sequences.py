@@ -24,7 +24,7 @@ from nqg.text.programs import atoms
 
 SequenceSetting = Literal["auto", "allow", "forbid"]
 
-# Every run of neighbouring clauses may be a command: 7 clauses have 28. Not measured.
+# A bound of work: every run of neighbouring clauses may be a command, and 7 clauses have 28 runs.
 MAX_CLAUSES = 7
 # Conditions of a query are written with commas, too, so that alone they show no sequence.
 COMMA = ","

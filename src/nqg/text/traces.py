@@ -22,10 +22,11 @@ from dataclasses import dataclass, replace
 TRACE = "↑"
 OPEN, CLOSE, COMMA, EQUALS = "(", ")", ",", "="
 MARKS = frozenset((OPEN, CLOSE, COMMA, EQUALS))
-# Arguments that must show a binder: fewer may all repeat a head by chance. Not measured.
+# Arguments that must show a binder: fewer may all repeat a head by chance. `benchmarks/constants.py
+# --texts` names the training sets that other numbers change.
 FEWEST_ARGUMENTS = 10
 # The chance at which a word is taken for the filler, though it is only by chance that it is never
-# below a binder. Not measured.
+# below a binder; a level of significance.
 FILLER_CHANCE = 0.01
 # Brackets of a term at most: terms are read by recursion.
 DEEPEST = 200

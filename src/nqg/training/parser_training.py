@@ -38,11 +38,12 @@ from nqg.training.resume import PARSER_SAVE_EVERY, resumed_steps
 from nqg.training.trainer import LearningRate, Trainer, autocast
 from nqg.types.target_grammar import TargetGrammar
 
-# Dev examples whose loss is computed at once. Not tuned.
+# A bound of memory: dev examples whose loss is computed at once.
 DEV_BATCH = 256
-# Sentences that have a word of free text, from which on the encoder may rely on it.
-# With fewer it may learn single values by heart; not measured.
+# Sentences that have a word of free text, from which on the encoder may rely on it. With fewer it
+# may learn single values by heart; benchmarks/constants.py varies it.
 MIN_WORD_COUNT = 3
+DEFAULT_MODEL, DEFAULT_TRAINING = ModelSettings(), TrainingSettings()
 MakeSystem = Callable[[SavedModel], System]
 """Makes a model answer sentences: `nqg.inference.parser.Parser`, which is a later stage."""
 
@@ -64,8 +65,8 @@ class ParserTraining:
         dev: Sequence[Example] = (),
         forests: Forests | None = None,
         target_grammar: TargetGrammar | None = None,
-        model: ModelSettings = ModelSettings(),  # noqa: B008 (frozen)
-        training: TrainingSettings = TrainingSettings(),  # noqa: B008 (frozen)
+        model: ModelSettings = DEFAULT_MODEL,
+        training: TrainingSettings = DEFAULT_TRAINING,
         device: str | None = None,
         processes: Processes | None = None,
     ) -> None:

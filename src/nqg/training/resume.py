@@ -30,8 +30,8 @@ from nqg.training.records import TrainingStep, step_in
 from nqg.training.trainer import Best, Diverged, Trainer, assign
 
 STATE_KIND = "nqg interrupted training"
-# Steps between two states. The state of a T5 is a hundred times as large as that of a parser. Not
-# tuned.
+# Bounds of work: a kill costs at most so many steps. The state of a T5 is a hundred times as large
+# as that of a parser.
 PARSER_SAVE_EVERY = 32
 FINE_TUNING_SAVE_EVERY = 500
 

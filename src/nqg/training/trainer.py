@@ -27,7 +27,8 @@ from nqg.run_config import RunConfig
 from nqg.training.processes import Processes, gathered, is_sharded, sharded_like
 from nqg.training.records import DevScores, TrainingStep
 
-# Training ends early only if the losses of at least so many steps were all small. Not tuned.
+# Training ends early only if the losses of at least so many steps were all small.
+# benchmarks/constants.py varies it.
 LEARNED_STEPS = 16
 # An error names so many sentences of a batch.
 MAX_NAMED = 3

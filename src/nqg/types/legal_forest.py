@@ -30,7 +30,7 @@ from nqg.grammar.hypergraph import NO_CHILD, Hypergraph, subgraph
 # LARGE_FOREST.
 SMALL_FOREST = 256
 # Results that are kept from sentence to sentence; more of them are forgotten all at once.
-CACHE_SIZE = 1 << 14
+RESULTS_KEPT = 1 << 14
 
 TypeSet = int
 NO_TYPES: TypeSet = 0
@@ -97,7 +97,7 @@ class ForestReducer:
         typed = self._results.get(application)
         if typed is None:
             typed = list(self._combinations(application))
-            if len(self._results) >= CACHE_SIZE:
+            if len(self._results) >= RESULTS_KEPT:
                 self._results.clear()
             self._results[application] = typed
         return typed

@@ -14,9 +14,9 @@ from nqg.grammar.grammar import NonTerminal, Rule, Symbol
 from nqg.types.target_grammar import Category, TargetGrammar
 
 PHRASES = "values and phrases"
-LEFT_OUT = "words that are left out"
+LEFT_OUT_WORDS = "words that are left out"
 JOINING = "joining rules"
-LAST_GROUPS = (PHRASES, LEFT_OUT, JOINING)
+LAST_GROUPS = (PHRASES, LEFT_OUT_WORDS, JOINING)
 # The beginning of a call in JSON, up to the name of its function.
 JSON_NAMES = (('"', "name", '"', ":", '"'), ('"', "function", '"', ":", '"'))
 
@@ -61,7 +61,7 @@ def group_title(rule: Rule, functions: Collection[str] = ()) -> str:
     if function:
         return function
     if all(isinstance(symbol, NonTerminal) for symbol in rule.target):
-        return LEFT_OUT if len(rule.target) == 1 else JOINING
+        return LEFT_OUT_WORDS if len(rule.target) == 1 else JOINING
     return PHRASES
 
 

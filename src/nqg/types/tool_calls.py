@@ -10,10 +10,11 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import regex
 
+from nqg.calls import Call, Value, all_calls, calls_or_none, read_calls
 from nqg.errors import FormatError, UnknownName
 from nqg.files import read_json, write_text
 from nqg.text.brackets import QUOTATION_MARKS
@@ -27,9 +28,6 @@ from nqg.types.tools import (
     near_miss,
     shown,
 )
-
-if TYPE_CHECKING:
-    from nqg.calls import Call, Value
 
 # Seconds that a pattern may take on a value.
 PATTERN_TIMEOUT = 0.05
@@ -51,8 +49,6 @@ def required_arguments(programs: Iterable[str]) -> dict[str, tuple[str, ...]]:
     >>> required_arguments([*dims, "dim(percent=35)", "off(room=3)"])
     {'dim': ('percent',)}
     """
-    from nqg.calls import all_calls, calls_or_none
-
     calls, having = Counter[str](), Counter[tuple[str, str]]()
     for program in dict.fromkeys(programs):
         for call in all_calls(list(calls_or_none(program) or ())):
@@ -72,8 +68,6 @@ def missing_argument(program: str, required: RequiredArguments) -> str:
     "dim: argument 'percent' is missing, which all calls in training have"
     """
     # Programs that need no calls need not load the reader.
-    from nqg.calls import all_calls, calls_or_none
-
     for call in all_calls(list(calls_or_none(program) or ())):
         for argument in required.get(call.name, ()):
             if argument not in call.arguments:
@@ -120,8 +114,6 @@ def program_misfit(program: str, tools: Sequence[Tool]) -> str:
     ''
     """
     # Programs that need no calls need not load the reader.
-    from nqg.calls import read_calls
-
     try:
         calls = read_calls(program)
     except FormatError as error:
@@ -184,8 +176,6 @@ class _Check:
     def misfit(self, schema: JsonSchema, value: Value) -> str:
         """Why a value does not fit a schema; "" if it does."""
         # Here, too, the reader of calls is loaded late.
-        from nqg.calls import Call
-
         schema = self.tool.resolved(schema)
         if isinstance(value, Call):
             if schema.types and "object" not in schema.types:

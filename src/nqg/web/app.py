@@ -158,14 +158,20 @@ async def batch(request: BatchRequest, service: Served) -> Response:
     )
 
 
+SearchText = Annotated[str, Query(max_length=200)]
+Offset = Annotated[int, Query(ge=0, le=10_000_000)]
+AtMost = Annotated[int, Query(ge=1, le=100)]
+ByHand = Annotated[bool, Query(description="Only those written by hand.")]
+
+
 @api.get("/api/rules", summary="The grammar, searched")
 async def rules(
     service: Served,
-    search: Annotated[str, Query(max_length=200)] = "",
+    search: SearchText = "",
     order: RuleOrder = "grammar",
-    offset: Annotated[int, Query(ge=0, le=10_000_000)] = 0,
-    limit: Annotated[int, Query(ge=1, le=100)] = 50,
-    by_hand: Annotated[bool, Query(description="Only those written by hand.")] = False,
+    offset: Offset = 0,
+    limit: AtMost = 50,
+    by_hand: ByHand = False,
 ) -> RulesResponse:
     return service.usage.search(
         search, order, offset, min(limit, service.limits.rules), by_hand
@@ -173,9 +179,7 @@ async def rules(
 
 
 @api.get("/api/suggestions", summary="Which sentences of the log to annotate next")
-async def suggestions(
-    service: Served, limit: Annotated[int, Query(ge=1, le=100)] = 20
-) -> SuggestionsResponse:
+async def suggestions(service: Served, limit: AtMost = 20) -> SuggestionsResponse:
     suggested = await service.suggested(limit)
     return SuggestionsResponse(suggestions=list(map(SuggestedSentence.of, suggested)))
 

@@ -7,9 +7,9 @@ import re
 from dataclasses import dataclass, field
 
 INDENTATION = "  "
-LINE_WIDTH = 60  # characters of an object or a list that stays on one line
-_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[{}\[\],:]|[^\s{}\[\],:"]+')
-_CLOSING = {"{": "}", "[": "]"}
+LAYOUT_WIDTH = 60  # characters of an object or a list that stays on one line
+_JSON_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[{}\[\],:]|[^\s{}\[\],:"]+')
+_CLOSING_OF = {"{": "}", "[": "]"}
 
 
 @dataclass
@@ -26,12 +26,12 @@ class _Bracket:
             for value in item:
                 item_text += value if isinstance(value, str) else value.flat()
             items.append(item_text)
-        return f"{self.opening}{', '.join(items)}{_CLOSING[self.opening]}"
+        return f"{self.opening}{', '.join(items)}{_CLOSING_OF[self.opening]}"
 
     def lines(self, depth: int) -> str:
         """The text at a depth, on one line if that is short enough."""
         flat = self.flat()
-        if len(flat) <= LINE_WIDTH:
+        if len(flat) <= LAYOUT_WIDTH:
             return flat
         inner, outer = INDENTATION * (depth + 1), INDENTATION * depth
         items = []
@@ -41,7 +41,7 @@ class _Bracket:
                 item_text += value if isinstance(value, str) else value.lines(depth + 1)
             items.append(item_text)
         body = ",\n".join(items)
-        return f"{self.opening}\n{body}\n{outer}{_CLOSING[self.opening]}"
+        return f"{self.opening}\n{body}\n{outer}{_CLOSING_OF[self.opening]}"
 
 
 def indented(program: str) -> str:
@@ -69,12 +69,12 @@ def _outermost(program: str) -> _Bracket:
     """The object or the list that a program is."""
     whole = _Bracket("[")
     opened = [whole]
-    for token in _TOKEN.findall(program):
-        if token in _CLOSING:
+    for token in _JSON_TOKEN.findall(program):
+        if token in _CLOSING_OF:
             bracket = _Bracket(token)
             opened[-1].items[-1].append(bracket)
             opened.append(bracket)
-        elif token in _CLOSING.values():
+        elif token in _CLOSING_OF.values():
             opened.pop()
         elif token == ",":
             opened[-1].items.append([])

@@ -432,27 +432,18 @@ class ParseResponse(Message):
     ) -> ParseResponse:
         # What the grammar said, whichever system answers in the end.
         first = answer.first
-        judged = answer if answer.confidence is not None else first
         explain, draw = request.explain, request.drawings
         readings = [
             ReadingFound.of(reading, explain, draw) for reading in first.readings
         ]
         response = cls(
             source=list(answer.source_tokens),
-            target=answer.target,
-            answered_by=answer.answered_by,
-            probability=judged.probability,
-            confidence=judged.confidence,
-            sureness=sureness(judged),
-            calls=CallFound.all_of(answer),
-            reason=answer.reason,
-            kind=answer.kind,
-            missing=list(answer.missing),
+            sureness=sureness(judged(answer)),
             withheld=KnownPair.of(answer.withheld),
             nearest=KnownPair.of(answer.nearest),
-            corrections=list(answer.all_corrections),
             best=None,
             readings=readings,
+            **shared_fields(answer),
         )
         reading = answer.reading or first.reading
         if reading:
@@ -473,6 +464,28 @@ class ParseResponse(Message):
         if draw and gaps:
             response.gaps_drawing = gaps_picture(gaps)
         return response
+
+
+def judged(answer: Answer) -> Answer:
+    """The answer that has probability and confidence: without those of both readers, the grammar's."""
+    if answer.confidence is None:
+        return answer.first
+    return answer
+
+
+def shared_fields(answer: Answer) -> dict[str, Any]:
+    """The fields of an answer that a single response has and the row of a batch, too."""
+    return {
+        "target": answer.target,
+        "answered_by": answer.answered_by,
+        "probability": judged(answer).probability,
+        "confidence": judged(answer).confidence,
+        "calls": CallFound.all_of(answer),
+        "reason": answer.reason,
+        "kind": answer.kind,
+        "missing": list(answer.missing),
+        "corrections": list(answer.all_corrections),
+    }
 
 
 def sureness(answer: Answer) -> str:
@@ -522,21 +535,15 @@ class BatchRow(Message):
             is_right = answer.target is None
         elif line.expected is not None:
             is_right = exact_match(answer.target, line.expected)
-        judged = answer if answer.confidence is not None else answer.first
+        withheld = None
+        if answer.withheld:
+            withheld = answer.withheld.target
         return cls(
             sentence=line.sentence,
             expected=line.expected,
-            target=answer.target,
-            answered_by=answer.answered_by,
-            probability=judged.probability,
-            confidence=judged.confidence,
-            calls=CallFound.all_of(answer),
-            reason=answer.reason,
-            kind=answer.kind,
-            missing=list(answer.missing),
-            withheld=answer.withheld.target if answer.withheld else None,
-            corrections=list(answer.all_corrections),
+            withheld=withheld,
             is_right=is_right,
+            **shared_fields(answer),
         )
 
 
