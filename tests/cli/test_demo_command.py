@@ -48,7 +48,7 @@ def shown() -> str:
 def test_the_search_can_be_followed_from_every_command_a_rule_to_its_end(
     shown: str,
 ) -> None:
-    rows = [line.split() for line in shown.splitlines()[2:]]
+    rows = [line.split() for line in shown.splitlines()[4:]]
     rows = rows[1 : rows.index([])]
     assert rows[0][0] == "0"
     assert " ".join(rows[0][3:]) == "(every command is a rule)"
@@ -109,6 +109,6 @@ def test_the_demo_ends_by_saying_what_to_type_next(
     page.demo()
     assert isinstance(console.file, io.StringIO)
     text = console.file.getvalue()
-    assert seen[0].steps == 128
+    assert seen[0].steps == 64
     assert "seconds." in text
     assert "nqg train my-pairs.tsv -o models/mine" in text

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -14,8 +16,15 @@ from hypothesis import strategies as st
 
 from conftest import PROJECT
 from nqg.grammar import compilation
+from nqg.grammar.arrays import Int32Array
 from nqg.grammar.chart import charts, goal_charts
-from nqg.grammar.compilation import compile_kernels, kernel, kernels_in_one_form
+from nqg.grammar.compilation import (
+    compile_kernels,
+    inlined,
+    kernel,
+    kernels_in_one_form,
+    unmanaged_kernel,
+)
 from nqg.grammar.encoding import trie_of
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.ragged import Ragged
@@ -122,19 +131,91 @@ def test_a_kernel_calls_kernels_in_its_own_form() -> None:
         assert quadrupled(3) == 12
 
 
-def test_much_work_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compilation, "_state", compilation._State())
-    monkeypatch.setattr(compilation, "PLAIN_SECONDS", -1.0)
-    assert not compilation._state.is_compiled
+@pytest.fixture
+def fresh_state(monkeypatch: pytest.MonkeyPatch) -> Callable[[], compilation._State]:
+    def made() -> compilation._State:
+        state = compilation._State()
+        monkeypatch.setattr(compilation, "_state", state)
+        return state
+
+    return made
+
+
+def test_much_work_is_compiled(
+    monkeypatch: pytest.MonkeyPatch, fresh_state: Callable[[], compilation._State]
+) -> None:
+    monkeypatch.setattr(compilation, "UNCACHED_SECONDS", 0.0)
+    state = fresh_state()
     assert doubled(2) == 4
-    assert compilation._state.is_compiled
+    assert not state.is_compiled
+    state.plain_seconds = 2 * compilation.PLAIN_SECONDS
+    assert doubled(2) == 4
+    assert state.is_compiled
 
 
-def test_without_numba_kernels_stay_plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compilation, "_state", compilation._State())
+def test_without_numba_kernels_stay_plain(
+    monkeypatch: pytest.MonkeyPatch, fresh_state: Callable[[], compilation._State]
+) -> None:
     monkeypatch.setattr(compilation, "find_spec", lambda name: None)
+    state = fresh_state()
     compile_kernels()
-    assert not compilation._state.is_compiled
+    assert doubled(2) == 4
+    assert not state.is_compiled
+
+
+TRIPLED = """
+from nqg.grammar.compilation import kernel
+
+@kernel
+def tripled(number):
+    return 3 * number
+"""
+
+
+def test_few_examples_are_worth_cached_machine_code_but_no_compilation(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "tripling.py").write_text(TRIPLED, encoding="utf-8")
+
+    def is_compiled(examples: int) -> str:
+        program = f"""
+from nqg.grammar.compilation import are_compiled, compile_kernels
+from tripling import tripled
+compile_kernels({examples})
+assert tripled(2) == 6
+print(are_compiled())
+"""
+        run = subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return run.stdout.strip()
+
+    assert is_compiled(10) == "False"
+    assert is_compiled(compilation.MANY_EXAMPLES) == "True"
+    # By now the cache holds it.
+    assert is_compiled(10) == "True"
+
+
+@inlined
+def grown(number: int, factor: int) -> int:
+    return number * factor
+
+
+@unmanaged_kernel
+def grown_twice(numbers: Int32Array) -> int:
+    return grown(numbers[0], 3) + grown(len(numbers), numbers[1])
+
+
+def test_a_kernel_that_others_call_is_compiled_once_for_all_integers() -> None:
+    numbers = np.array([5, 7], dtype=np.int32)
+    with kernels_in_one_form(compiled=True):
+        assert grown_twice(numbers) == 5 * 3 + 2 * 7
+    assert len(cast(Any, grown).compiled.signatures) == 1
 
 
 def test_little_work_does_not_load_numba() -> None:

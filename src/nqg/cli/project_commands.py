@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -42,6 +43,7 @@ from nqg.evaluation.data_checks import (
 )
 from nqg.evaluation.metrics import score
 from nqg.files import write_text
+from nqg.induction.corpus import shortest_first
 from nqg.induction.search_log import StepRecord
 from nqg.induction.settings import InductionSettings
 from nqg.inference.explanation import drawn
@@ -61,6 +63,10 @@ from nqg.run_config import DataFingerprint
 FEW_DERIVABLE = (
     "show each construction two or three times, with different words: docs/your-data.md"
 )
+# The demo learns from so few commands that nothing has to be compiled for it: rules from the shortest,
+# and which of them to prefer from some of any length.
+DEMO_SHORTEST = 300
+DEMO_COMMANDS = 500
 DEMO_SENTENCE = "walk twice after jump around left thrice"
 NEXT = """
 What next?
@@ -95,7 +101,7 @@ def demo() -> None:
     threads = torch.get_num_threads()
     # So small a model gains little from more threads, and loses much on a busy machine.
     torch.set_num_threads(1)
-    training = TrainingSettings(steps=128, batch_size=128, learned=0.0, warm_up=32)
+    training = TrainingSettings(steps=64, batch_size=32, learned=0.0, warm_up=16)
     try:
         lesson(parts.train, parts.test, training)
     finally:
@@ -114,16 +120,19 @@ def lesson(
     )
     # Induce a grammar.
     records: list[StepRecord] = []
+    shortest = shortest_first(train, DEMO_SHORTEST)
+    _say(f"Rules for the {len(shortest)} shortest, fewer with every step:\n")
     with TrainingDisplay() as display:
         induction = InductionSettings.named("scan")
         induced = search_grammar(
-            train, induction, run=Run(listener=display), on_step=records.append
+            shortest, induction, run=Run(listener=display), on_step=records.append
         )
     out.print(_search_table(records))
     _say(f"\n{len(induced.grammar)} rules are left:\n")
     for rule in induced.grammar:
         _say(f"  {_arrowed(str(rule))}")
     # Train a parser that ranks its derivations.
+    sampled = random.Random(0).sample(train, min(DEMO_COMMANDS, len(train)))
     settings = TrainSettings(
         types=TypeSettings(target_grammar=NONE),
         training=training,
@@ -131,10 +140,10 @@ def lesson(
     )
     with TrainingDisplay() as display:
         parser = train_system(
-            train, settings=settings, grammar=induced.grammar, listener=display
+            sampled, settings=settings, grammar=induced.grammar, listener=display
         )
     _say(
-        f"\nA parser learned in {training.steps} steps which of their derivations to prefer."
+        f"\nA parser learned from {len(sampled)} commands which of their derivations to prefer."
     )
     # Try it on longer commands.
     answers = parser.answers(example.source for example in test)

@@ -2,9 +2,10 @@
 
 A sentence takes plain Python some milliseconds. Numba takes half a second to load, and many seconds
 to compile what its cache does not hold. So kernels run as plain Python until they have taken
-`PLAIN_SECONDS` of this process, or until somebody who knows that there is much to do calls
-`compile_kernels`. Where Numba is not installed, they stay plain. Both ways give the same bytes
-(`tests/grammar/test_compilation.py`), so nothing depends on the choice but time.
+`PLAIN_SECONDS` of this process, or `UNCACHED_SECONDS` where they would have to be compiled first, or
+until somebody who knows that there is much to do calls `compile_kernels`. Where Numba is not
+installed, they stay plain. Both ways give the same bytes (`tests/grammar/test_compilation.py`), so
+nothing depends on the choice but time.
 
 Compiled kernels release the GIL, so threads run them side by side. Numba's disk cache notices a
 change in a kernel's own file but not in the file of a kernel that it calls: after editing one,
@@ -18,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from importlib.util import find_spec
+from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
@@ -25,9 +27,14 @@ import numpy as np
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
-# CPU time of plain kernels after which Numba is loaded: about what it takes to load.
+# CPU time of plain kernels after which Numba is loaded: about what it takes to load. Where its cache
+# does not hold them, they go on for about as long as it takes to compile them.
 # docs/performance.md ("Kernels") has the figures.
 PLAIN_SECONDS = 1.0
+UNCACHED_SECONDS = 12.0
+# A call of a plain kernel cannot be stopped. With so many examples the first may take longer than
+# compilation: 15 ms each where free text can stand nearly anywhere.
+MANY_EXAMPLES = 1000
 
 
 class Kernel:
@@ -47,13 +54,13 @@ class Kernel:
         self.__doc__ = function.__doc__
 
     def __call__(self, *arguments: Any) -> Any:
-        if _state.is_compiled:
+        if _state.is_due(self):
             return self.compiled(*arguments)
         started = time.thread_time()
         if self.by_element:
             arguments = tuple(map(element_view, arguments))
         result = self.plain(*arguments)
-        _state.spend(time.thread_time() - started)
+        _state.plain_seconds += time.thread_time() - started
         return result
 
     @cached_property
@@ -66,6 +73,14 @@ class Kernel:
 
         function = self._calling(lambda kernel: kernel.compiled)
         return cast(Callable[..., Any], numba.njit(**self.options)(function))
+
+    def is_cached(self) -> bool:
+        """Whether Numba's cache holds machine code of the kernel that is newer than its source."""
+        source = Path(self.function.__code__.co_filename)
+        folder = Path(self.compiled.stats.cache_path)  # type: ignore[attr-defined]
+        changed = source.stat().st_mtime
+        indexes = folder.glob(f"{source.stem}.{self.function.__qualname__}-*.nbi")
+        return any(index.stat().st_mtime >= changed for index in indexes)
 
     def _calling(self, form: Callable[[Kernel], Callable[..., Any]]) -> FunctionType:
         """The function as if the kernels that it names had one form alone."""
@@ -80,6 +95,35 @@ class Kernel:
         copy.__qualname__ = function.__qualname__
         copy.__module__ = function.__module__
         return copy
+
+
+class InlinedKernel(Kernel):
+    """A kernel for other kernels; called from Python, it runs as plain Python.
+
+    It is compiled once for all widths of integers, constants among them. Numba would compile it
+    again for each combination of them that a call has.
+    """
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.plain(*arguments)
+
+    @cached_property
+    def compiled(self) -> Callable[..., Any]:
+        import numba
+
+        dispatcher = cast(Any, super().compiled)
+        template_for = dispatcher.get_call_template
+
+        def widened(argument: Any) -> Any:
+            argument = numba.types.unliteral(argument)
+            is_integer = isinstance(argument, numba.types.Integer)
+            return numba.types.int64 if is_integer else argument
+
+        def template_of_widened(arguments: tuple[Any, ...], named: Any) -> Any:
+            return template_for(tuple(map(widened, arguments)), named)
+
+        dispatcher.get_call_template = template_of_widened
+        return cast(Callable[..., Any], dispatcher)
 
 
 def element_view(argument: Any) -> Any:
@@ -98,23 +142,35 @@ class _State:
 
     def __init__(self) -> None:
         self.is_compiled = False
-        self.is_fixed = False
+        self.is_fixed = find_spec("numba") is None
         self.plain_seconds = 0.0
+        self.most_seconds = PLAIN_SECONDS
 
-    def spend(self, seconds: float) -> None:
-        self.plain_seconds += seconds
-        if self.plain_seconds > PLAIN_SECONDS:
-            self.plain_seconds = 0.0
-            compile_kernels()
+    def is_due(self, kernel: Kernel) -> bool:
+        """Whether a kernel, which is called now, runs as machine code."""
+        if self.is_fixed or self.is_compiled or self.plain_seconds <= self.most_seconds:
+            return self.is_compiled
+        if self.plain_seconds > UNCACHED_SECONDS or kernel.is_cached():
+            self.is_compiled = True
+        else:
+            self.most_seconds = UNCACHED_SECONDS
+        return self.is_compiled
 
 
 _state = _State()
 
 
-def compile_kernels() -> None:
-    """Run kernels as machine code from now on, where Numba is installed: there is much to do."""
-    if not _state.is_compiled and not _state.is_fixed:
-        _state.is_compiled = find_spec("numba") is not None
+def compile_kernels(examples: int = MANY_EXAMPLES) -> None:
+    """Run kernels as machine code from now on, where Numba is installed: there is much to do.
+
+    With few examples only where they need not be compiled first.
+    """
+    if _state.is_fixed:
+        return
+    if examples >= MANY_EXAMPLES:
+        _state.is_compiled = True
+    else:
+        _state.most_seconds = -1.0
 
 
 def are_compiled() -> bool:
@@ -151,9 +207,16 @@ def unmanaged_kernel(function: Function) -> Function:
 
 
 def inlined(function: Function) -> Function:
-    """A kernel that is set into the compiled kernels that call it.
+    """A kernel that allocates nothing and is set into the compiled kernels that call it.
 
-    Handing over a dozen arrays costs more than most calls.
+    Handing over a dozen arrays costs more than most calls. LLVM sets it in: where Numba does, with
+    `inline="always"`, compilation takes nearly twice as long.
     """
-    options = {"cache": True, "nogil": True, "inline": "always"}
-    return cast(Function, Kernel(function, options))
+    options = {
+        "nogil": True,
+        "_nrt": False,
+        "forceinline": True,
+        "no_cpython_wrapper": True,
+        "no_cfunc_wrapper": True,
+    }
+    return cast(Function, InlinedKernel(function, options))

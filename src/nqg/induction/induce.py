@@ -73,9 +73,9 @@ class Induction:
         target_grammar: TargetGrammar | None = None,
         watcher: Callable[[], bool] = lambda: False,
     ) -> None:
-        compile_kernels()
         self.settings = settings or InductionSettings()
         self._examples = list(examples)
+        compile_kernels(len(self._examples))
         self.work = WorkMeter(watcher)
         # Whether a search ended at its share of the budget, with candidates left.
         self.is_truncated = False

@@ -302,10 +302,10 @@ def new_encoder(
 
 def check_encoder(name: str) -> None:
     """Refuse an encoder that does not exist or cannot be used, before anything is trained."""
-    from transformers import AutoConfig
-
     if name == EMBEDDED:
         return
+    from transformers import AutoConfig
+
     try:
         with quiet_transformers():
             config = AutoConfig.from_pretrained(name, trust_remote_code=False)

@@ -67,7 +67,7 @@ def joined(chunks: Iterable[Forests]) -> Forests:
 
 def forest_chunks(grammar: Grammar, examples: Sequence[Example]) -> Iterator[Forests]:
     """The forests of consecutive examples, as threads finish them."""
-    compile_kernels()
+    compile_kernels(len(examples))
     # These are computed once, before the threads read them.
     _ = grammar.encoded, grammar.typing
 

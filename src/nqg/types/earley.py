@@ -89,7 +89,7 @@ def origin_of(item: int) -> int:
     return item & 0xFFFFFFFF
 
 
-@inlined
+@kernel
 def _add(items: list[int], seen: set[int], item: int) -> None:
     if item not in seen:
         seen.add(item)
@@ -137,8 +137,9 @@ def read(tables: Tables, chart: Chart, tokens: Int32Array) -> Chart:
 @kernel
 def _scanned(tables: Tables, items: list[int], token: int) -> list[int]:
     """The items that go on with `token`, moved past it."""
-    moved: list[int] = []
-    seen: set[int] = set()
+    # Numba takes the types of what is empty from the slice.
+    moved = items[:0]
+    seen = set(moved)
     for item in items:
         trie_node, origin = node_of(item), origin_of(item)
         if trie_node >= len(tables.completes):
