@@ -220,11 +220,10 @@ def find_command(rng: random.Random) -> Example:
     levels = [depth(rng)] if is_deep else []
     said = [part.words for part in parts]
     rng.shuffle(said)
+    restrictions = [*said, *behind]
     if rng.random() < 0.5:
-        found = [kind.words, *said, *behind]
-    else:
-        found = [kind.words, *behind, *said]
-    words = " ".join([*found, *(level.words for level in levels)])
+        restrictions = [*behind, *said]
+    words = " ".join([kind.words, *restrictions, *(each.words for each in levels)])
     tests = [level.command for level in levels] + [kind.command]
     tests += [part.command for part in parts]
     command = " ".join(["find", place.command, *tests, ending.replace("{{}}", "{}")])

@@ -131,9 +131,7 @@ class Bench:
             computed = scorer.pair_scores(cut, tensors.spans, tensors.pairs)
             scores = computed.detach().requires_grad_()
         with clock.part("forests"):
-            forest_loss(
-                scores, batch.forests, batch.pairs, batch.numbers
-            ).backward()  # type: ignore[no-untyped-call]
+            forest_loss(scores, batch.forests, batch.pairs, batch.numbers).backward()  # type: ignore[no-untyped-call]
         with clock.part("scorer"):
             computed.backward(scores.grad)
         with clock.part("encoder"):

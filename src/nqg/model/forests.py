@@ -125,10 +125,8 @@ class TrainingForests:
         derivable: list[int] = []
         kept: Forests | None = None
         for number, chunk in enumerate(forest_chunks(grammar, examples)):
-            underivable = set(chunk.underivable())
-            for row in range(len(chunk)):
-                if row not in underivable:
-                    derivable.append(number * CHUNK_SIZE + row)
+            rows = np.delete(np.arange(len(chunk)), chunk.underivable())
+            derivable += (number * CHUNK_SIZE + rows).tolist()
             if number == 0:
                 kept = chunk.copy()
             elif kept is not None:

@@ -99,9 +99,7 @@ class SpanTable:
         return Anchors(Boundaries(*starts, of_starts), Boundaries(*ends, of_ends))
 
 
-def _span_keys(
-    graph: Hypergraph, width: int, first_sentence: int = 0
-) -> Int64Array:
+def _span_keys(graph: Hypergraph, width: int, first_sentence: int = 0) -> Int64Array:
     sentences = first_sentence + sentence_numbers(graph)
     return (sentences * width + graph.starts) * width + graph.ends
 
@@ -193,5 +191,8 @@ class _PairBlock(NamedTuple):
             of_hyperedges[name] = numbers.astype(np.int32)
         spans = keys // rules - np.repeat(first_span[:-1], np.diff(first))
         return cls(
-            first, spans.astype(np.int32), (keys % rules).astype(np.int32), of_hyperedges
+            first,
+            spans.astype(np.int32),
+            (keys % rules).astype(np.int32),
+            of_hyperedges,
         )
