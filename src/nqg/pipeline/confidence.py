@@ -73,7 +73,7 @@ def held_out_sentences(
     for number, split in enumerate(islice(splits, count), start=1):
         others = out_of_scope[number - 1 :: used]
         fold_run = run.for_fold(number, used)
-        name, fold_fingerprint = f"fold-{number}.json", sha256(f"{fingerprint}{split}{used}")
+        name, fold_fingerprint = f"fold-{number}.json", sha256(f"{fingerprint}{split}")
         result = run.recorded(name, FoldTrials, fold_fingerprint)
         if result is None:
             parts = split.parts(examples)

@@ -295,8 +295,7 @@ def _learned_confidence(
         fold_inputs = replace(
             inputs, train=train, dev=None, earlier=None, earlier_folder=None
         )
-        shared = _with_share_of_work(fold_settings, fold_run.folds)
-        text = read_text(fold_inputs, shared, fold_run)
+        text = read_text(fold_inputs, fold_settings, fold_run)
         if inputs.target_grammar is not None:
             types = None
             if readers.legal.is_given:
@@ -315,7 +314,7 @@ def _learned_confidence(
             fold_inputs = replace(
                 fold_inputs, grammar=replace(fold_grammar, slots=None)
             )
-        fold = train_readers(fold_inputs, text, shared, fold_run)
+        fold = train_readers(fold_inputs, text, fold_settings, fold_run)
         return fold.system(fold.model)
 
     examples, others = inputs.train.examples, inputs.train.out_of_scope
@@ -339,15 +338,6 @@ def _learned_confidence(
         readings = readers.model.text.tokenized(sentence)
         refused += [" ".join(reading.words) for reading in readings]
     return replace(calibrator, refused=tuple(dict.fromkeys(refused)))
-
-
-def _with_share_of_work(settings: TrainSettings, folds: int) -> TrainSettings:
-    """The settings of one of so many folds, whose searches together may do the work of one."""
-    induction = settings.induction
-    if induction is None or induction.budget is None:
-        return settings
-    shared = replace(induction, budget=induction.budget / folds)
-    return replace(settings, induction=shared)
 
 
 def _warn_of_fewer_examples(inputs: TrainingInput, run: Run) -> None:
