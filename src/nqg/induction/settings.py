@@ -97,7 +97,7 @@ class InductionSettings:
         On eight projects of 100 to 300 pairs the search ends with a tenth to eight tenths of this
         budget.
         """
-        return cls(data_weight=0.25, factoring=True, budget=0.5)
+        return cls(data_weight=0.25, factoring=True, budget=0.25)
 
     @property
     def least_gain(self) -> float:
