@@ -133,13 +133,13 @@ def training(place: Place) -> dict[str, Any]:
     from nqg.data.example_files import read_examples
     from nqg.grammar.grammar import Grammar
     from nqg.inference.parser import Parser
-    from nqg.model.forests import build_forests
+    from nqg.model.forests import TrainingForests
     from nqg.model.settings import TrainingSettings
 
     examples, grammar = read_examples(place.corpus), Grammar.read(place.grammar)
-    build_forests(grammar, examples[:10])  # compiles, or loads, the kernels
+    TrainingForests.of(grammar, examples[:10])  # compiles, or loads, the kernels
     begin = time.process_time()
-    forests = build_forests(grammar, examples)
+    forests = TrainingForests.of(grammar, examples)
     built = time.process_time() - begin
     settings = TrainingSettings(steps=STEPS + 1)
     training = ParserTraining(
@@ -152,7 +152,7 @@ def training(place: Place) -> dict[str, Any]:
     if not place.model.exists():
         Parser(training.model).save(place.model)
     step = 1000 * found["CPU s"] / STEPS
-    megabytes = sum(graph.nbytes for graph in forests.graphs().values()) / 1e6
+    megabytes = forests.kept.nbytes / 1e6 if forests.kept else 0.0
     sizes = {"forests, MB": megabytes, "CPU s of forests": built}
     return {**found, **sizes, "CPU ms a step": step, "CPU s before": prepared}
 

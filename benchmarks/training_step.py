@@ -25,7 +25,7 @@ import torch
 from nqg.grammar.grammar import Grammar
 from nqg.model.encoder import new_encoder
 from nqg.model.forest_crf import Batch, TrainingData, forest_loss
-from nqg.model.forests import build_forests
+from nqg.model.forests import TrainingForests
 from nqg.model.scorer import Scorer
 from nqg.model.settings import ModelSettings, TrainingSettings
 from nqg.paper import load_dataset
@@ -90,7 +90,7 @@ class Bench:
         )
         scorer = Scorer(model, len(grammar), settings.dimension).to(device).train()
         data = TrainingData.of(
-            grammar, examples, build_forests(grammar, examples), tokenizer
+            grammar, examples, TrainingForests.of(grammar, examples), tokenizer
         )
         wanted = TrainingSettings(steps=steps, batch_size=BATCH, warm_up=0)
         objective = ForestObjective(scorer, data, wanted, Processes())
@@ -131,9 +131,7 @@ class Bench:
             computed = scorer.pair_scores(cut, tensors.spans, tensors.pairs)
             scores = computed.detach().requires_grad_()
         with clock.part("forests"):
-            forest_loss(
-                scores, self.data.forests, self.data.pairs, batch.numbers
-            ).backward()  # type: ignore[no-untyped-call]
+            forest_loss(scores, batch.forests, batch.pairs, batch.numbers).backward()  # type: ignore[no-untyped-call]
         with clock.part("scorer"):
             computed.backward(scores.grad)
         with clock.part("encoder"):

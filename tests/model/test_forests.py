@@ -12,7 +12,12 @@ from nqg.grammar.chart import charts, goal_charts
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.semirings import derivation_counts
 from nqg.model import forests as build
-from nqg.model.forests import Forests, build_forests, forest_chunks
+from nqg.model.forests import (
+    Forests,
+    TrainingForests,
+    build_forests,
+    forest_chunks,
+)
 from oracles import all_derivations, forest_derivations
 from strategies import grammars, sentences
 
@@ -89,3 +94,35 @@ def test_a_batch_is_selected_in_the_order_asked_for() -> None:
 
 def test_no_examples_have_no_forests() -> None:
     assert len(build_forests(GRAMMAR, [])) == 0
+
+
+def test_forests_that_are_built_again_are_those_that_are_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(build, "CHUNK_SIZE", 3)
+    examples = EXAMPLES * 5
+    all_kept = TrainingForests.of(GRAMMAR, examples)
+    kept = all_kept.kept
+    assert kept is not None
+    assert same(kept, build_forests(GRAMMAR, examples))
+    assert all_kept.derivable.tolist() == [
+        number for number in range(25) if number % 5 < 3
+    ]
+
+    monkeypatch.setattr(build, "MOST_KEPT", kept.hyperedges - 1)
+    none_kept = TrainingForests.of(GRAMMAR, examples)
+    assert none_kept.kept is None
+    assert none_kept.derivable.tolist() == all_kept.derivable.tolist()
+    numbers = np.array([12, 1, 5, 1])
+    assert same(none_kept.built(numbers), kept.select(numbers.tolist()))
+
+
+def test_reports_of_building_end_with_the_last_chunk(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(build, "CHUNK_SIZE", 3)
+    reports: list[tuple[int, int]] = []
+    TrainingForests.of(
+        GRAMMAR, EXAMPLES * 2, lambda done, total: reports.append((done, total))
+    )
+    assert reports == [(1, 4), (2, 4), (3, 4), (4, 4)]

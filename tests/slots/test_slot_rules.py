@@ -19,7 +19,7 @@ from nqg.grammar.grammar import ChartGrammar, Grammar, Rule
 from nqg.grammar.hypergraph import Hypergraph
 from nqg.grammar.semirings import best_derivations, k_best_derivations
 from nqg.model.forest_crf import TrainingData
-from nqg.model.forests import build_forests
+from nqg.model.forests import TrainingForests, build_forests
 from nqg.model.subwords import word_tokenizer
 from nqg.pipeline.parser import fit_parser
 from nqg.slots.delexicalize import relexicalize_rules, slot_seeds
@@ -415,7 +415,7 @@ def test_in_training_every_other_sentence_is_one_of_unknown_words() -> None:
     examples = [Example("play jude", "play ( Jude )")]
     tokenizer = word_tokenizer([("play", "jude", *SHAPES)])
     data = TrainingData.of(
-        songs, examples, build_forests(songs, examples), tokenizer, {"play"}
+        songs, examples, TrainingForests.of(songs, examples), tokenizer, {"play"}
     )
     assert len(data) == 1
     shown = [

@@ -18,8 +18,9 @@ from nqg.grammar.chart import charts
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import NodeId
 from nqg.inference.parser import Parser
+from nqg.model import forests as forests_module
 from nqg.model.forest_crf import TrainingData, batch_loss
-from nqg.model.forests import build_forests
+from nqg.model.forests import TrainingForests
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from nqg.model.subwords import tokenize
 from nqg.training.parser_training import ParserTraining, batches
@@ -424,7 +425,7 @@ def test_forests_of_other_examples_are_refused() -> None:
         NqgError, match="there are 5 examples but forests of 4; expected as many"
     ):
         TrainingData.of(
-            GRAMMAR, EXAMPLES, build_forests(GRAMMAR, EXAMPLES[1:]), tokenizer
+            GRAMMAR, EXAMPLES, TrainingForests.of(GRAMMAR, EXAMPLES[1:]), tokenizer
         )
 
 
@@ -508,3 +509,17 @@ def test_so_does_the_warm_up(given: int | None, scratch: int, named: int) -> Non
         scratch,
         named,
     )
+
+
+def test_training_does_not_depend_on_whether_forests_are_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    weights = []
+    for most in (forests_module.MOST_KEPT, 1):
+        monkeypatch.setattr(forests_module, "MOST_KEPT", most)
+        training = fitting()
+        assert (training.data.pairs is None) == (most == 1)
+        losses = [step.loss for step in training.steps()]
+        state = training.scorer.state_dict()
+        weights.append((losses, {name: each.tolist() for name, each in state.items()}))
+    assert weights[0] == weights[1]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from nqg.grammar.chart import charts, goal_charts
 from nqg.grammar.derivation import Derivation
-from nqg.grammar.grammar import Grammar, NonTerminal
+from nqg.grammar.grammar import Grammar, NonTerminal, read_symbol
 from nqg.grammar.semirings import (
     best_derivations,
     derivation_counts,
@@ -22,7 +22,7 @@ from nqg.grammar.semirings import (
     marginals,
 )
 from nqg.paper.funql import funql_target_grammar
-from nqg.types.target_grammar import Production, TargetGrammar
+from nqg.types.target_grammar import Category, Production, TargetGrammar
 from nqg.types.tree_automaton import Signatures, with_associativity
 from oracles import all_derivations, check_graph, forest_derivations, is_well_typed
 from strategies import grammars, sentences, sign_grammars, target_grammars
@@ -253,3 +253,31 @@ def test_a_sentence_of_200_words_with_as_many_readings_as_trees_still_parses() -
     typed = charts(grammar.typed_by(target_grammar), [("a",) * 200])
     plain = charts(grammar, [("a",) * 200])
     assert log_derivation_counts(typed) == pytest.approx(log_derivation_counts(plain))
+
+
+SEQUENCES = TargetGrammar.parse(
+    "<p> ::= go <a> | <p> <a>\n<a> ::= go | x | y | [ <a> ] | { } | <a> <a>"
+)
+
+
+@given(
+    st.lists(
+        st.sampled_from(["go", "x", "y", "[", "]", "{", "}", "NT_1", "NT_2"]),
+        min_size=1,
+        max_size=7,
+    )
+)
+def test_what_is_found_fast_of_sequences_is_what_signatures_say(
+    words: list[str],
+) -> None:
+    target = tuple(map(read_symbol, words))
+    finder, anything = Signatures(SEQUENCES), Category("a")
+    is_derived = (anything,) in finder.fragments(target)
+    non_terminals = {symbol for symbol in target if not isinstance(symbol, str)}
+    if not non_terminals:
+        assert finder.sequences(target) == ({anything} if is_derived else set())
+    elif finder.sequences(target):
+        assert is_derived
+        for hole in non_terminals:
+            each = ((anything,),) * target.count(hole)
+            assert each in finder.argument_fragments(hole, target)

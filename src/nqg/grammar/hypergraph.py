@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, NewType
+from typing import Any, NamedTuple, NewType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,29 +147,45 @@ class Hypergraph(NamedTuple):
 
 
 def concatenate(graphs: Iterable[Hypergraph]) -> Hypergraph:
-    """Several graphs of one grammar as one, end to end."""
-    graphs = list(graphs)
-    if not graphs:
-        return Hypergraph.with_capacity(0, 0, 0)
-    if len(graphs) == 1:
-        return graphs[0]
-    first_nodes, starts, ends, first_hyperedges, rules, _ = zip(*graphs)
-    # The numbers of children count from the first node of all graphs.
-    children, first_node = [], 0
+    """Several graphs of one grammar as one, end to end; one graph alone is given back itself."""
+    joined: Hypergraph | None = None
+    has_own_arrays = False
     for graph in graphs:
-        is_child = graph.children != NO_CHILD
-        children.append(
-            np.where(is_child, graph.children + np.int32(first_node), NO_CHILD)
-        )
-        first_node += graph.nodes
-    return Hypergraph(
-        offsets_from_lengths(np.concatenate(list(map(np.diff, first_nodes)))),
-        np.concatenate(starts),
-        np.concatenate(ends),
-        offsets_from_lengths(np.concatenate(list(map(np.diff, first_hyperedges)))),
-        np.concatenate(rules),
-        np.concatenate(children),
-    )
+        if joined is None:
+            joined = graph
+            continue
+        if not has_own_arrays:
+            joined = Hypergraph(*(array.copy() for array in joined))
+            has_own_arrays = True
+        extend(joined, graph)
+    if joined is None:
+        return Hypergraph.with_capacity(0, 0, 0)
+    return joined
+
+
+def extend(graph: Hypergraph, more: Hypergraph) -> None:
+    """Append the sentences of `more` to a graph that shares its arrays with nobody.
+
+    The arrays grow in place: those of large graphs are moved by the operating system, page by page,
+    so that the graphs of a corpus never take twice their memory.
+    """
+    nodes, hyperedges = graph.nodes, graph.hyperedges
+    # The numbers of children count from the first node of all graphs.
+    is_child = more.children != NO_CHILD
+    children = np.where(is_child, more.children + np.int32(nodes), NO_CHILD)
+    _append(graph.first_node, more.first_node[1:] + nodes)
+    _append(graph.starts, more.starts)
+    _append(graph.ends, more.ends)
+    _append(graph.first_hyperedge, more.first_hyperedge[1:] + hyperedges)
+    _append(graph.rules, more.rules)
+    _append(graph.children, children)
+
+
+def _append(array: NDArray[Any], rows: NDArray[Any]) -> None:
+    size = len(array)
+    # Nobody but its graph refers to the array, so its memory may move.
+    array.resize((size + len(rows), *array.shape[1:]), refcheck=False)
+    array[size:] = rows
 
 
 def subgraph(graph: Hypergraph, is_kept: NDArray[np.bool_]) -> Hypergraph:

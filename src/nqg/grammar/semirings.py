@@ -148,7 +148,7 @@ def add_log_partitions(
     first_node: Int64Array,
     first_hyperedge: Int64Array,
     children: Int32Array,
-    pairs: Int64Array,
+    pairs: Int32Array,
     batch: Int64Array,
     first_pair: Int64Array,
     scores: FloatArray,

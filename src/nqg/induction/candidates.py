@@ -62,6 +62,7 @@ from nqg.induction.settings import ROUNDING
 from nqg.induction.work import (
     CHART_UNITS,
     PROPOSAL_UNITS,
+    SIDE_UNITS,
     SPLIT_UNITS,
     WorkMeter,
 )
@@ -119,9 +120,13 @@ class SplitSettings:
             and self.is_balanced(rule.source)
             and self.is_balanced(rule.target)
             and (self.bare_targets or len(rule.target) > 1 or rule.target[0] >= 0)
-            and self.placeholders.intersection(rule.source)
-            == self.placeholders.intersection(rule.target)
+            and self.keeps_placeholders(rule)
         )
+
+    def keeps_placeholders(self, rule: LabelRule) -> bool:
+        """Whether each placeholder is on both sides or on neither."""
+        of_source = self.placeholders.intersection(rule.source)
+        return of_source == self.placeholders.intersection(rule.target)
 
 
 class SpanPair(NamedTuple):
@@ -254,6 +259,14 @@ def candidates(
     return proposed
 
 
+class TableEntry(NamedTuple):
+    """A factor of a split in a table."""
+
+    span: tuple[int, int]
+    substring: tuple[int, int]
+    factor: int
+
+
 @dataclass(frozen=True, slots=True)
 class SplitTable:
     """Splits of a rule that take the same non-terminals out of it: all of some spans × substrings.
@@ -268,13 +281,11 @@ class SplitTable:
     bits: FloatArray  # (2, S, P)
     buckets: Int32Array  # (2, S, P): equal for equal rules, seldom for others
 
-    def entry(self, index: int) -> tuple[SpanPair, int]:
-        """The pair of an entry of the flat arrays, and which factor of the split it is."""
-        factor, span, substring = np.unravel_index(index, self.bits.shape)
-        sides = self.rule.leaf_source(), self.rule.leaf_target()
-        return SpanPair(*sides, *self.spans[span], *self.substrings[substring]), int(
-            factor
-        )
+    def entry(self, index: int) -> TableEntry:
+        """An entry of the flat arrays."""
+        factor, rest = divmod(index, len(self.spans) * len(self.substrings))
+        span, substring = divmod(rest, len(self.substrings))
+        return TableEntry(self.spans[span], self.substrings[substring], factor)
 
 
 def all_splits(
@@ -284,13 +295,15 @@ def all_splits(
     source, target = rule.leaf_source(), rule.leaf_target()
     if not (settings.is_balanced(source) and settings.is_balanced(target)):
         return
+    all_leaves = tuple(label for label in source if label <= LEAF)
     substrings_by_leaves = _substrings(target, settings)
     for (low, high), spans in _spans(source, settings).items():
-        # A substring fits a span that has the same leaves, if none of them is left outside.
+        # A substring fits a span that has the same leaves, if none of them is left outside. Of the
+        # source, only the leaves matter for that.
         leaves = tuple(range(LEAF - 1 - low, LEAF - 1 - high, -1))
         by_substring: dict[tuple[int, int], Split] = {}
         for substring in substrings_by_leaves.get(leaves, ()):
-            split = SpanPair(source, target, *spans[0], *substring).split()
+            split = SpanPair(all_leaves, target, low, high, *substring).split()
             if split is not None:
                 by_substring[substring] = split
         if not by_substring:
@@ -417,7 +430,9 @@ class SplitPool:
     def add(self, rule: LabelRule) -> None:
         if rule not in self._tables:
             tables = list(all_splits(rule, self._settings, self._side_bits))
-            self._meter.spend(sum(table.bits.size for table in tables))
+            sides = sum(len(table.spans) + len(table.substrings) for table in tables)
+            entries = sum(table.bits.size for table in tables)
+            self._meter.spend(SIDE_UNITS * sides + entries)
             self._tables[rule] = tables
             self._new.add(rule)
             self._count(rule, np.add)
@@ -466,22 +481,44 @@ class SplitPool:
             [table.rule in self._new for table in tables], np.diff(offsets)
         )
         self._new.clear()
-        entries: dict[LabelRule, list[tuple[SpanPair, int]]] = {}
-        for index in np.flatnonzero(is_reached | (was_released & is_new)):
-            number = np.searchsorted(offsets, index, side="right") - 1
+        entries: dict[LabelRule, list[TableEntry]] = {}
+        chosen = np.flatnonzero(is_reached | (was_released & is_new))
+        numbers = np.searchsorted(offsets, chosen, side="right") - 1
+        for number, index in zip(
+            numbers.tolist(), (chosen - offsets[numbers]).tolist()
+        ):
             table = tables[number]
-            entries.setdefault(table.rule, []).append(
-                table.entry(index - offsets[number])
-            )
-        for rule, pairs in entries.items():
-            for pair, factor in sorted(pairs):
+            entries.setdefault(table.rule, []).append(table.entry(index))
+        for rule, of_rule in entries.items():
+            for split, factor in self._splits(rule, sorted(of_rule)):
+                yield split[factor], split[1 - factor], rule
+
+    def _splits(
+        self, rule: LabelRule, entries: Iterable[TableEntry]
+    ) -> Iterator[tuple[Split, int]]:
+        """The splits of a rule that are legal, each with the factor that its entry has."""
+        sides = rule.leaf_source(), rule.leaf_target()
+        # Many entries share a span or a substring, and with it a side of both factors. How leaves are
+        # numbered in a target also depends on how many stand before the span.
+        before = [0, *accumulate(label <= LEAF for label in sides[0])]
+        sources: dict[tuple[int, int], tuple[Labels, Labels]] = {}
+        targets: dict[tuple[int, tuple[int, int]], tuple[Labels, Labels]] = {}
+        for span, substring, factor in entries:
+            pair = SpanPair(*sides, *span, *substring)
+            hole = before[span[0]], substring
+            if span not in sources or hole not in targets:
                 split = pair.split()
-                self._meter.spend(PROPOSAL_UNITS)
                 assert split is not None, "only splits into two rules are in tables"
-                if all(map(self._settings.allows, split)) and pair.composes(
-                    self._settings, split
-                ):
-                    yield split[factor], split[1 - factor], rule
+                sources[span] = split[OUTER].source, split[INNER].source
+                targets[hole] = split[OUTER].target, split[INNER].target
+            outer, inner = map(LabelRule, sources[span], targets[hole])
+            self._meter.spend(PROPOSAL_UNITS)
+            # The tables have no splits that other settings forbid.
+            keeps_placeholders = self._settings.keeps_placeholders
+            if not (keeps_placeholders(outer) and keeps_placeholders(inner)):
+                continue
+            if pair.composes(self._settings, (outer, inner)):
+                yield (outer, inner), factor
 
 
 # The counters of a CandidateWorkspace.

@@ -31,7 +31,7 @@ from nqg.induction.search import Phase, Search
 from nqg.induction.settings import InductionSettings
 from nqg.induction.work import SYMBOL_UNITS, SearchStopped, WorkMeter, work_units
 from nqg.slots.delexicalize import slot_of
-from nqg.types.target_grammar import TargetGrammar
+from nqg.types.target_grammar import Category, TargetGrammar
 from nqg.types.tree_automaton import Arguments, Fragment, Signatures
 
 # Examples whose charts are in memory together.
@@ -209,7 +209,14 @@ class Induction:
             self.work.spend(SYMBOL_UNITS * len(target))
             return types.argument_fragments(NonTerminal(hole), symbols(target))
 
+        @cache
+        def sequences(target: Labels) -> frozenset[Category]:
+            return types.sequences(symbols(target))
+
         def composes(outer: Labels, hole: int, inner: Labels) -> bool:
+            # Where sequences of anything are legal, most splits need no closer look.
+            if not sequences(outer).isdisjoint(sequences(inner)):
+                return True
             available = fragments(inner)
             return bool(available) and any(
                 map(available.issuperset, arguments(hole, outer))

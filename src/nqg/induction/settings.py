@@ -93,8 +93,11 @@ class InductionSettings:
     def for_slots(cls) -> InductionSettings:
         """What a search in marked examples does: slots leave little to choose, and
         typed trials would take minutes.
+
+        On eight projects of 100 to 300 pairs the search ends with a tenth to eight tenths of this
+        budget.
         """
-        return cls(data_weight=0.25, factoring=True, budget=1.0)
+        return cls(data_weight=0.25, factoring=True, budget=0.25)
 
     @property
     def least_gain(self) -> float:

@@ -35,10 +35,16 @@ FEW_RULES = 50
 # Most evaluations of grammars in all trials, a millisecond or two each. Evaluations are counted and
 # not seconds, so that results do not depend on the machine.
 BUDGET = 80_000
-# A trial may do this share of the work of a search, and all of them together so many times as much
-# as a search. Whenever a trial ends at its share, the next ones get half: its rules count. On
-# GeoQuery, whose trials are the longest of those that end, none does (docs/scale.md).
-TRIAL_SHARE, TRIALS_WORK = 3 / 4, 3.0
+# The first trial and the others may do these shares of the work of a search, and all of them
+# together so many times as much as a search. Whenever a trial ends at its share, the next ones get
+# half: its rules count. On GeoQuery, whose trials are the longest of those that end, none does
+# (docs/scale.md).
+FIRST_SHARE, TRIAL_SHARE, TRIALS_WORK = 1 / 4, 3 / 4, 3.0
+# Trials that do not end tell little. So where the first one does not, it is made again on half of
+# the examples, but at least so many, with this share of its work; the others are made on these
+# examples, too, with so many times the work of the first. On GeoQuery, where all end, it is five times.
+FEWEST_EXAMPLES = 100
+NEXT_SHARE, MOST_TIMES = 1 / 2, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +88,30 @@ def trials(
     sample = _drawn(shortest_first(_drawn(examples, MOST_READ)), TRIAL_EXAMPLES)
     start = best = InductionSettings.automatic().changed(**fixed)
     least, spent, units = math.inf, 0, work_units(sample)
-    share, work_left = TRIAL_SHARE, TRIALS_WORK
+    share, work_left = FIRST_SHARE, TRIALS_WORK
     has_frame = CommonAffix.of(sample) is not None
+
+    def searched(settings: InductionSettings) -> Induction | None:
+        """A search with these settings, or None where trials are over before it ends."""
+        nonlocal spent, work_left
+        budget = start.budget
+        if budget is not None:
+            if work_left <= 0:
+                return None
+            settings = settings.changed(budget=budget * share)
+        induction = Induction(
+            sample, settings, target_grammar=target_grammar, watcher=watcher
+        )
+        for _ in induction.steps():
+            if is_over(spent + induction.evaluations):
+                return None
+        if induction.work.is_interrupted:
+            return None
+        spent += induction.evaluations
+        if budget is not None:
+            work_left -= induction.work.spent / (budget * units)
+        return induction
+
     for changes in ({}, *ALTERNATIVES):
         changed = {name: value for name, value in changes.items() if name not in fixed}
         settings = start.changed(**changed)
@@ -93,26 +121,21 @@ def trials(
 
         # Search without returning; with it, if there are few rules.
         for returning in (False, True):
-            searched = settings.changed(returning=returning)
-            if start.budget is not None:
-                if work_left <= 0:
-                    return
-                searched = searched.changed(budget=start.budget * share)
-            induction = Induction(
-                sample, searched, target_grammar=target_grammar, watcher=watcher
-            )
-            for _ in induction.steps():
-                if is_over(spent + induction.evaluations):
-                    return
-            if induction.work.is_interrupted:
+            induction = searched(settings.changed(returning=returning))
+            while induction and induction.is_truncated and not changes:
+                # Where the first trial does not end, all are made on fewer examples.
+                if len(sample) < 2 * FEWEST_EXAMPLES:
+                    break
+                sample, share = _drawn(sample, len(sample) // 2), share * NEXT_SHARE
+                induction = searched(settings.changed(returning=returning))
+            if induction is None:
                 return
-            spent += induction.evaluations
-            if start.budget is not None:
-                work_left -= induction.work.spent / (start.budget * units)
             if induction.is_truncated:
                 share /= 2
             if induction.searched_rules > FEW_RULES or not settings.returning:
                 break
+        if not changes:
+            share = TRIAL_SHARE if share == FIRST_SHARE else MOST_TIMES * share
 
         # Keep the settings if they lead to fewer bits; spared lexical rules cost nothing.
         grammar = induction.grammar

@@ -22,6 +22,7 @@ UNITS_A_PULSE = 1_000_000
 CHART_UNITS = 2000  # a call of the charts' kernels
 RULE_UNITS = 60  # a rule that is encoded, into the trie of a grammar
 PROPOSAL_UNITS = 300  # a pair of a rule that becomes a proposal for the first time
+SIDE_UNITS = 100  # a source or a target of the factors of a rule's splits
 SYMBOL_UNITS = 200  # a symbol of a target whose types are looked up for the first time
 MATCH_UNITS = 1 / 4  # a sentence in which the words of a rule are looked for
 SPLIT_UNITS = 1 / 4  # a split in the pool of factoring, each time that the pool is read

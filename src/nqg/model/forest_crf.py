@@ -24,7 +24,7 @@ from nqg.grammar.arrays import FloatArray, Int64Array
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.ragged import offsets_from_lengths
 from nqg.grammar.semirings import add_log_partitions
-from nqg.model.forests import Forests
+from nqg.model.forests import Forests, TrainingForests
 from nqg.model.scorer import Scorer
 from nqg.model.spans import PairTable
 from nqg.model.subwords import SubwordTable, tokenize
@@ -92,18 +92,22 @@ def losses_and_gradient(
 
 @dataclass(frozen=True, slots=True)
 class TrainingData:
-    """Sentences as subwords, their forests, and the table of their spans and pairs."""
+    """Sentences as subwords, their forests, and the table of their spans and pairs.
 
-    forests: Forests
+    The sentences are those that the grammar derives. There are no `pairs` where forests are built
+    for each batch.
+    """
+
+    forests: TrainingForests
     subwords: SubwordTable  # of all sentences once, or of all in one form and then in a second
-    pairs: PairTable
+    pairs: PairTable | None
 
     @classmethod
     def of(
         cls,
         grammar: Grammar,
         examples: Sequence[Example],
-        forests: Forests,
+        forests: TrainingForests,
         tokenizer: Tokenizer,
         frequent: Collection[str] | None = None,
     ) -> TrainingData:
@@ -115,8 +119,7 @@ class TrainingData:
         if len(forests) != len(examples):
             counts = f"there are {len(examples)} examples but forests of {len(forests)}"
             raise NqgError(f"{counts}; expected as many")
-        # Examples without a derivation are left out, together with their forests.
-        derivable = np.delete(np.arange(len(examples)), forests.underivable()).tolist()
+        derivable = forests.derivable.tolist()
         if not derivable:
             raise NqgError(
                 "the grammar derives none of the training pairs: there is nothing to learn from"
@@ -126,12 +129,12 @@ class TrainingData:
         # The second forms follow all of the first, so that a row number tells the form.
         if frequent is not None:
             tokens += encoder_tokens(grammar, sources, known=frequent)
-        forests = forests.select(derivable)
         subwords = SubwordTable.of(tokenize(tokenizer, tokens))
-        return cls(forests, subwords, PairTable.of(forests))
+        pairs = None if forests.kept is None else PairTable.of(forests.kept)
+        return cls(forests, subwords, pairs)
 
     def __len__(self) -> int:
-        return len(self.forests)
+        return len(self.forests.derivable)
 
     def collate(self, batch: Sequence[int], device: torch.device) -> Batch:
         numbers = np.asarray(batch, dtype=np.int64)
@@ -139,13 +142,19 @@ class TrainingData:
         # Every other sentence of a batch is read in its second form.
         if self.subwords.ids.rows > len(self):
             rows = numbers + len(self) * (np.arange(len(numbers)) % 2)
+        sentences = self.forests.derivable[numbers]
+        forests, pairs = self.forests.kept, self.pairs
+        if forests is None or pairs is None:
+            forests = self.forests.built(sentences)
+            pairs = PairTable.of(forests)
+            sentences = np.arange(len(numbers))
         tensors = BatchTensors.of(
             self.subwords.select(rows),
-            self.pairs.anchors.select(numbers),
-            self.pairs.select(numbers),
+            pairs.anchors.select(sentences),
+            pairs.select(sentences),
             device,
         )
-        return Batch(self, numbers, tensors)
+        return Batch(forests, pairs, sentences, tensors)
 
     def check_lengths(self, longest: int) -> None:
         """Refuse sentences that the encoder cannot read whole."""
@@ -157,9 +166,10 @@ class TrainingData:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Some of the examples, as tensors on a device."""
+    """Some of the examples, as tensors on a device, and the numbers of their forests."""
 
-    data: TrainingData
+    forests: Forests
+    pairs: PairTable
     numbers: Int64Array  # (B,)
     tensors: BatchTensors
 
@@ -169,4 +179,4 @@ def batch_loss(scorer: Scorer, batch: Batch) -> Tensor:
     tensors = batch.tensors
     ends = scorer.encoder(tensors.sentences, tensors.rows)
     scores = scorer.pair_scores(ends, tensors.spans, tensors.pairs)
-    return forest_loss(scores, batch.data.forests, batch.data.pairs, batch.numbers)
+    return forest_loss(scores, batch.forests, batch.pairs, batch.numbers)

@@ -2,30 +2,35 @@
 
 The full forest of a source holds every derivation of it with any target; the goal forest of a pair
 holds those that yield the target. With a typed grammar there is a third, that of the derivations of
-legal targets. All are hypergraphs in topological order, and hold only what their root leads to. The
-forests of a million pairs take about a gigabyte and are built in seconds, so they are kept in
-memory and never in files.
+legal targets. All are hypergraphs in topological order, and hold only what their root leads to.
+Forests are built in less time than their loss is computed, so they are kept in memory while there
+are few, and never in files.
 """
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
 from nqg.data.example import Example
+from nqg.grammar.arrays import Int64Array
 from nqg.grammar.chart import goal_charts, typed_charts, untyped_charts
 from nqg.grammar.compilation import compile_kernels
 from nqg.grammar.grammar import Grammar
-from nqg.grammar.hypergraph import Hypergraph, concatenate
+from nqg.grammar.hypergraph import Hypergraph, extend
 from nqg.slots.instantiate import instantiate_slots
 
 # Pairs that a thread works on at once: milliseconds of work, so that progress moves.
 # It changes no result.
 CHUNK_SIZE = 512
+# Hyperedges that training keeps in memory, about 24 bytes each. Where there are more, the forests of
+# a batch are built when it is learned from. Either way training takes the same steps.
+MOST_KEPT = 1 << 23
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +57,26 @@ class Forests:
             **{name: graph.select(pairs) for name, graph in self.graphs().items()}
         )
 
+    @property
+    def hyperedges(self) -> int:
+        return sum(graph.hyperedges for graph in self.graphs().values())
+
+    @property
+    def nbytes(self) -> int:
+        return sum(graph.nbytes for graph in self.graphs().values())
+
+    def copy(self) -> Forests:
+        return self.select(range(len(self)))
+
+    def extend(self, more: Forests) -> None:
+        """Append the forests of more pairs; these must share their arrays with nobody."""
+        graphs = more.graphs()
+        for name, graph in self.graphs().items():
+            extend(graph, graphs[name])
+
     def underivable(self) -> list[int]:
         """The pairs whose target no derivation yields: training cannot use them."""
         return np.flatnonzero(np.diff(self.goal.first_node) == 0).tolist()
-
-
-def joined(chunks: Iterable[Forests]) -> Forests:
-    graphs = [chunk.graphs() for chunk in chunks]
-    joined_graphs = {}
-    for name in graphs[0]:
-        joined_graphs[name] = concatenate(chunk[name] for chunk in graphs)
-    return Forests(**joined_graphs)
 
 
 def forest_chunks(grammar: Grammar, examples: Sequence[Example]) -> Iterator[Forests]:
@@ -80,7 +94,54 @@ def forest_chunks(grammar: Grammar, examples: Sequence[Example]) -> Iterator[For
 
 
 def build_forests(grammar: Grammar, examples: Sequence[Example]) -> Forests:
-    return joined(forest_chunks(grammar, examples))
+    chunks = forest_chunks(grammar, examples)
+    forests = next(chunks).copy()
+    for chunk in chunks:
+        forests.extend(chunk)
+    return forests
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingForests:
+    """The forests of training examples: all `kept`, or built again for each batch that needs them.
+
+    `derivable` has the numbers of the examples whose target some derivation yields.
+    """
+
+    grammar: Grammar
+    examples: Sequence[Example]
+    derivable: Int64Array
+    kept: Forests | None
+
+    @classmethod
+    def of(
+        cls,
+        grammar: Grammar,
+        examples: Sequence[Example],
+        report: Callable[[int, int], None] = lambda done, total: None,
+    ) -> TrainingForests:
+        """Build the forests once; `report` is told how many chunks of how many are done."""
+        total = math.ceil(len(examples) / CHUNK_SIZE)
+        derivable: list[int] = []
+        kept: Forests | None = None
+        for number, chunk in enumerate(forest_chunks(grammar, examples)):
+            rows = np.delete(np.arange(len(chunk)), chunk.underivable())
+            derivable += (number * CHUNK_SIZE + rows).tolist()
+            if number == 0:
+                kept = chunk.copy()
+            elif kept is not None:
+                kept.extend(chunk)
+            if kept is not None and kept.hyperedges > MOST_KEPT:
+                kept = None
+            report(number + 1, total)
+        return cls(grammar, examples, np.array(derivable, dtype=np.int64), kept)
+
+    def __len__(self) -> int:
+        return len(self.examples)
+
+    def built(self, numbers: Int64Array) -> Forests:
+        """The forests of some examples, built again."""
+        return _forests(self.grammar, [self.examples[at] for at in numbers.tolist()])
 
 
 def _forests(grammar: Grammar, examples: Sequence[Example]) -> Forests:

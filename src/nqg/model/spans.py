@@ -7,7 +7,7 @@ first one of the batch in what is selected. S spans, P pairs, n sentences, E bou
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,10 @@ from nqg.grammar.ragged import Ragged, gather_ranges, offsets_from_lengths
 
 if TYPE_CHECKING:
     from nqg.model.forests import Forests
+
+# Sentences whose pairs are found at once, which takes several times the memory of their forests. It
+# changes no result.
+BLOCK_SIZE = 1024
 
 Array = TypeVar("Array")  # of NumPy, or of torch on a device
 Other = TypeVar("Other")
@@ -78,9 +82,9 @@ class SpanTable:
         order = np.arange(len(distinct))
         return cls(first, full.starts[nodes], full.ends[nodes], distinct, order, width)
 
-    def numbers(self, graph: Hypergraph) -> Int64Array:
+    def numbers(self, graph: Hypergraph, first_sentence: int = 0) -> Int64Array:
         """For each node of `graph`, all of whose spans are in the table, its span: (N,)."""
-        return self.find(_span_keys(graph, self.width))
+        return self.find(_span_keys(graph, self.width, first_sentence))
 
     def find(self, keys: Int64Array) -> Int64Array:
         return self.order[np.searchsorted(self.keys[self.order], keys)]
@@ -95,8 +99,9 @@ class SpanTable:
         return Anchors(Boundaries(*starts, of_starts), Boundaries(*ends, of_ends))
 
 
-def _span_keys(graph: Hypergraph, width: int) -> Int64Array:
-    return (sentence_numbers(graph) * width + graph.starts) * width + graph.ends
+def _span_keys(graph: Hypergraph, width: int, first_sentence: int = 0) -> Int64Array:
+    sentences = first_sentence + sentence_numbers(graph)
+    return (sentences * width + graph.starts) * width + graph.ends
 
 
 def _distinct(
@@ -129,29 +134,65 @@ class PairTable:
     anchors: SpanTable
     spans: Ragged
     rules: Ragged
-    of_hyperedges: dict[str, Int64Array]  # by the name of the forests
+    of_hyperedges: dict[str, Int32Array]  # by the name of the forests
 
     @classmethod
     def of(cls, forests: Forests) -> PairTable:
-        table = SpanTable.of(forests.full)
-        rules = int(forests.full.rules.max(initial=0)) + 1
-
-        def pair_keys(graph: Hypergraph) -> Int64Array:
-            return table.numbers(graph)[graph.owners()] * rules + graph.rules
-
-        # The full forests have whatever the other ones have.
-        keys = np.unique(pair_keys(forests.full))
-        first = np.searchsorted(keys, table.first * rules)
-        of_hyperedges = {}
-        for name, graph in forests.graphs().items():
-            first_pairs = first[sentence_numbers(graph)[graph.owners()]]
-            of_hyperedges[name] = np.searchsorted(keys, pair_keys(graph)) - first_pairs
-        spans = keys // rules - np.repeat(table.first[:-1], np.diff(first))
+        anchors = SpanTable.of(forests.full)
+        spans, rules, first = [], [], [np.zeros(1, dtype=np.int64)]
+        of_hyperedges: dict[str, list[Int32Array]] = {}
+        for low in range(0, max(1, len(forests)), BLOCK_SIZE):
+            high = min(low + BLOCK_SIZE, len(forests))
+            block = _PairBlock.of(forests.select(range(low, high)), anchors, low)
+            spans.append(block.spans)
+            rules.append(block.rules)
+            first.append(block.first[1:] + first[-1][-1])
+            for name, pairs in block.of_hyperedges.items():
+                of_hyperedges.setdefault(name, []).append(pairs)
+        offsets = np.concatenate(first)
         return cls(
-            table, Ragged(first, spans), Ragged(first, keys % rules), of_hyperedges
+            anchors,
+            Ragged(offsets, np.concatenate(spans)),
+            Ragged(offsets, np.concatenate(rules)),
+            {name: np.concatenate(pairs) for name, pairs in of_hyperedges.items()},
         )
 
     def select(self, batch: Int64Array) -> Pairs[Int64Array]:
         first_span = offsets_from_lengths(np.diff(self.anchors.first)[batch])
         spans = self.spans.select(batch, first_span[:-1])
-        return Pairs(spans.values, self.rules.select(batch).values)
+        rules = self.rules.select(batch)
+        return Pairs(spans.values, rules.values.astype(np.int64))
+
+
+class _PairBlock(NamedTuple):
+    """The pairs of some sentences of a table."""
+
+    first: Int64Array
+    spans: Int32Array
+    rules: Int32Array
+    of_hyperedges: dict[str, Int32Array]
+
+    @classmethod
+    def of(cls, forests: Forests, anchors: SpanTable, low: int) -> _PairBlock:
+        """Those of consecutive sentences, the first of which has the number `low`."""
+        rules = int(forests.full.rules.max(initial=0)) + 1
+        first_span = anchors.first[low : low + len(forests) + 1]
+
+        def pair_keys(graph: Hypergraph) -> Int64Array:
+            return anchors.numbers(graph, low)[graph.owners()] * rules + graph.rules
+
+        # The full forests have whatever the other ones have.
+        keys = np.unique(pair_keys(forests.full))
+        first = np.searchsorted(keys, first_span * rules)
+        of_hyperedges = {}
+        for name, graph in forests.graphs().items():
+            first_pairs = first[sentence_numbers(graph)[graph.owners()]]
+            numbers = np.searchsorted(keys, pair_keys(graph)) - first_pairs
+            of_hyperedges[name] = numbers.astype(np.int32)
+        spans = keys // rules - np.repeat(first_span[:-1], np.diff(first))
+        return cls(
+            first,
+            spans.astype(np.int32),
+            (keys % rules).astype(np.int32),
+            of_hyperedges,
+        )

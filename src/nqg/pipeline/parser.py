@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from nqg.data.example import Example, distinct_pairs
 from nqg.grammar.grammar import Grammar
 from nqg.inference.parser import Parser
 from nqg.model.checkpoint import Provenance
-from nqg.model.forests import CHUNK_SIZE, Forests, forest_chunks, joined
+from nqg.model.forests import TrainingForests
 from nqg.model.settings import EMBEDDED, ModelSettings, TrainingSettings
 from nqg.pipeline.run import Run
 from nqg.pipeline.task import ParserTask
@@ -88,14 +87,11 @@ def train_parser(task: ParserTask, grammar: Grammar, run: Run) -> ParserTraining
     return training
 
 
-def _forests(task: ParserTask, grammar: Grammar, run: Run) -> Forests:
-    examples = distinct_pairs(task.examples)
-    total = math.ceil(len(examples) / CHUNK_SIZE)
-    chunks = []
-    for chunk in forest_chunks(grammar, examples):
-        chunks.append(chunk)
-        run.progress("building forests", len(chunks), total)
-    return joined(chunks)
+def _forests(task: ParserTask, grammar: Grammar, run: Run) -> TrainingForests:
+    def report(done: int, total: int) -> None:
+        run.progress("building forests", done, total)
+
+    return TrainingForests.of(grammar, distinct_pairs(task.examples), report)
 
 
 def _train(training: ParserTraining, run: Run) -> None:

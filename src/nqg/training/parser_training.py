@@ -25,7 +25,7 @@ from nqg.grammar.grammar import Grammar
 from nqg.model.checkpoint import SavedModel
 from nqg.model.encoder import new_encoder
 from nqg.model.forest_crf import Batch, TrainingData, batch_loss
-from nqg.model.forests import Forests, build_forests
+from nqg.model.forests import TrainingForests
 from nqg.model.scorer import Scorer
 from nqg.model.settings import EMBEDDED, ModelSettings, TrainingSettings
 from nqg.model.subwords import tokenize
@@ -63,7 +63,7 @@ class ParserTraining:
         make_system: MakeSystem,
         *,
         dev: Sequence[Example] = (),
-        forests: Forests | None = None,
+        forests: TrainingForests | None = None,
         target_grammar: TargetGrammar | None = None,
         model: ModelSettings = DEFAULT_MODEL,
         training: TrainingSettings = DEFAULT_TRAINING,
@@ -83,7 +83,8 @@ class ParserTraining:
         )
         examples = distinct_pairs(examples)
         grammar = grammar.typed_by(target_grammar if model.typed else None)
-        forests = build_forests(grammar, examples) if forests is None else forests
+        if forests is None:
+            forests = TrainingForests.of(grammar, examples)
 
         # The encoder's words, and a scorer with new weights.
         torch.manual_seed(training.seed)
@@ -102,9 +103,7 @@ class ParserTraining:
         self.data.check_lengths(self.model.max_length)
 
         # The training. Its examples are numbered without those that the grammar does not derive.
-        sources = [example.source for example in examples]
-        for number in sorted(forests.underivable(), reverse=True):
-            del sources[number]
+        sources = [examples[number].source for number in forests.derivable.tolist()]
         rate = training.rate(model.encoder)
         warm_up = training.warm_up_steps(model.encoder)
         batch = max(training.batch(len(self.data)), 1)
@@ -249,8 +248,8 @@ class DevSet:
         for example, subwords in zip(examples, tokenize(tokenizer, views)):
             if len(subwords.ids) <= model.max_length:
                 short.append(example)
-        forests, data = build_forests(grammar, short), None
-        if len(forests.underivable()) < len(short):
+        forests, data = TrainingForests.of(grammar, short), None
+        if forests.derivable.size:
             data = TrainingData.of(grammar, short, forests, tokenizer)
         return cls(scorer, examples, system, data)
 

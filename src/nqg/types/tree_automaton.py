@@ -132,6 +132,70 @@ class RightSideTrie:
         return below
 
 
+@dataclass(frozen=True)
+class SequenceItems:
+    """What sequences of a category `<a> ::= <a> <a>` are made of: tokens, and brackets around it.
+
+    >>> grammar = TargetGrammar.parse("<a> ::= x | y | [ <a> ] | <a> <a>")
+    >>> items = SequenceItems.of(grammar.productions)[grammar.start]
+    >>> items.holds(("x", "[", NonTerminal(1), "]")), items.holds(("x", "[", "]"))
+    (True, False)
+    """
+
+    tokens: frozenset[str]
+    brackets: frozenset[tuple[str, str]]
+    empty_brackets: frozenset[tuple[str, str]]
+
+    @classmethod
+    def of(cls, productions: Iterable[Production]) -> dict[Category, SequenceItems]:
+        """The items of all categories of such sequences."""
+        rights = defaultdict[Category, set[Fragment]](set)
+        for production in productions:
+            rights[production.left].add(production.right)
+        found: dict[Category, SequenceItems] = {}
+        for category, alternatives in rights.items():
+            if (category, category) not in alternatives:
+                continue
+            tokens, brackets, empty = (
+                set[str](),
+                set[tuple[str, str]](),
+                set[tuple[str, str]](),
+            )
+            for right in alternatives:
+                match right:
+                    case (str(token),):
+                        tokens.add(token)
+                    case (str(opening), Category() as inside, str(closing)) if (
+                        inside == category
+                    ):
+                        brackets.add((opening, closing))
+                    case (str(opening), str(closing)):
+                        empty.add((opening, closing))
+            found[category] = cls(
+                frozenset(tokens), frozenset(brackets), frozenset(empty)
+            )
+        return found
+
+    def holds(self, target: Symbols) -> bool:
+        """Whether a target is a sequence of these, which may be brackets around such a sequence."""
+        # Each opened bracket, and whether something stands behind it yet.
+        opened: list[tuple[str, bool]] = [("", False)]
+        openings = {opening for opening, _ in self.brackets | self.empty_brackets}
+        for symbol in target:
+            last, has_content = opened[-1]
+            if isinstance(symbol, NonTerminal) or symbol in self.tokens:
+                opened[-1] = (last, True)
+            elif symbol in openings:
+                opened.append((symbol, False))
+            else:
+                closed = self.brackets if has_content else self.empty_brackets
+                if (last, symbol) not in closed:
+                    return False
+                opened.pop()
+                opened[-1] = (opened[-1][0], True)
+        return len(opened) == 1 and opened[0][1]
+
+
 class Signatures:
     """Finds the signatures of targets: a bottom-up chart over a trie of right sides.
 
@@ -157,6 +221,7 @@ class Signatures:
                 wildcard for wildcard in used if wildcard.matches(token, named)
             ]
         )
+        self._sequence_items = SequenceItems.of(grammar.productions)
         self._below = trie.fragments()
         self._fragments = {node: fragment for fragment, node in self._below[SUFFIXES]}
         self._allow(self._fragments.values())
@@ -193,6 +258,17 @@ class Signatures:
         return {
             Signature(self._fragments[node], arguments) for node, _, arguments in items
         }
+
+    def sequences(self, target: Symbols) -> frozenset[Category]:
+        """Categories of any sequences that certainly derive a target, of those that are found fast.
+
+        A non-terminal of the target may stand for the category, too.
+        """
+        return frozenset(
+            category
+            for category, items in self._sequence_items.items()
+            if items.holds(target)
+        )
 
     def fits(self, target: Symbols) -> bool:
         """Whether a target has any signature: faster, because it does not matter which."""
