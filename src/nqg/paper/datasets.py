@@ -20,7 +20,12 @@ from nqg.errors import FormatError, UnknownName
 from nqg.files import numbered_lines, read_json
 from nqg.paper.download import Cache, Mirror, RemoteFile, file_store
 from nqg.paper.geoquery import load_geoquery, load_raw_geoquery, raw_geoquery_slots
-from nqg.paper.spider import load_spider_ssp, load_spider_xsp, read_schemas
+from nqg.paper.spider import (
+    load_spider_ssp,
+    load_spider_xsp,
+    read_natural_names,
+    read_schemas,
+)
 from nqg.progress import Progress, silent
 from nqg.settings_reader import read_value
 from nqg.sql.schema import Schema
@@ -46,6 +51,13 @@ def load_spider_schemas(
     its examples.
     """
     return read_schemas(file_store(mirror, progress).path_of(_SPIDER_TABLES))
+
+
+def load_natural_names(
+    mirror: Path | str | None = None, progress: Progress = silent
+) -> Mapping[str, Mapping[str, str]]:
+    """What people call the tables and columns of Spider's databases (`read_natural_names`)."""
+    return read_natural_names(file_store(mirror, progress).path_of(_SPIDER_TABLES))
 
 
 def entry_named(name: str) -> Entry:

@@ -19,6 +19,7 @@ from typing import Any, Literal, get_args
 from nqg.errors import SettingsError, UnknownName
 from nqg.induction.settings import InductionSettings
 from nqg.model.settings import EMBEDDED
+from nqg.paper.schema_text import SchemaSettings
 from nqg.seq2seq.settings import AugmentationSettings
 from nqg.settings_reader import Settings, change_value, read_dataclass, read_toml
 
@@ -134,6 +135,8 @@ class Recipe:
     trials: bool = False
     # A file that says which programs are legal; that of FunQL is known.
     target_grammar: str | None = None
+    # How T5 reads schemas and writes queries under them, where there are schemas.
+    schema: SchemaSettings = SchemaSettings()
     paper: PaperFigures = PaperFigures()
 
     def __post_init__(self) -> None:
@@ -207,6 +210,8 @@ class Recipe:
             facts.append("trials")
         if self.target_grammar:
             facts.append(self.target_grammar)
+        if self.schema != SchemaSettings() and system not in (*GRAMMARS, *PUBLISHED):
+            facts.append(asdict(self.schema))
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 

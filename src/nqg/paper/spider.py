@@ -12,11 +12,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from nqg.data.example import Example
 from nqg.errors import FormatError, UnknownName
 from nqg.files import read_json
+from nqg.paper.schema_text import SchemaSettings, SchemaText
 from nqg.settings_reader import read_dataclass, read_value
 from nqg.sql.schema import ForeignKey, Schema, Table
 from nqg.sql.tokens import sql_tokens, text_tokens
@@ -108,18 +110,23 @@ def nqg_examples(examples: Iterable[Example]) -> list[Example]:
 
 
 def with_schemas(
-    examples: Iterable[Example], schemas: Mapping[str, Schema]
+    examples: Iterable[Example],
+    schemas: Mapping[str, Schema],
+    settings: SchemaSettings = SchemaSettings(),  # noqa: B008 (frozen)
+    names: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> list[Example]:
     """The examples with ` | table : column , column | table : …` appended to their sources, as T5
-    reads them.
+    reads them; `names` has the natural names of each database.
     """
     extended = []
     for example in examples:
         database = database_of(example.source)
         if database not in schemas:
             raise UnknownName("database", database, schemas)
+        text = SchemaText(schemas[database], settings, names.get(database, {}))
+        question = example.source.partition(":")[2]
         extended.append(
-            replace(example, source=f"{example.source} | {schemas[database]}")
+            replace(example, source=f"{example.source} | {text.beside(question)}")
         )
     return extended
 
@@ -140,6 +147,14 @@ def read_schemas(path: Path) -> Mapping[str, Schema]:
             ) from error
         schemas[schema.database] = schema
     return schemas
+
+
+def read_natural_names(path: Path) -> Mapping[str, Mapping[str, str]]:
+    """The natural names in a `tables.json` of each database, by `table` and `table.column`."""
+    return {
+        entry.db_id.lower(): entry.natural_names
+        for entry in read_entries(SchemaEntry, path)
+    }
 
 
 def read_entries(kind: type[Entry], path: Path) -> list[Entry]:
@@ -164,6 +179,20 @@ class SchemaEntry:
     table_names_original: tuple[str, ...]
     column_names_original: tuple[tuple[int, str], ...]
     foreign_keys: tuple[tuple[int, int], ...]
+    table_names: tuple[str, ...] = ()
+    column_names: tuple[tuple[int, str], ...] = ()
+
+    @property
+    def natural_names(self) -> Mapping[str, str]:
+        """What people would call tables and columns, by `table` and `table.column`."""
+        tables = list(map(str.lower, self.table_names_original))
+        names = dict(zip(tables, map(str.lower, self.table_names)))
+        for (owner, original), (_, natural) in zip(
+            self.column_names_original, self.column_names
+        ):
+            if owner >= 0:
+                names[f"{tables[owner]}.{original.lower()}"] = natural.lower()
+        return names
 
     @property
     def schema(self) -> Schema:

@@ -34,12 +34,18 @@ from nqg.model.settings import (
 )
 from nqg.paper import presets
 from nqg.paper.baselines import BASELINES
-from nqg.paper.datasets import CATALOGUE, load_dataset, load_spider_schemas
+from nqg.paper.datasets import (
+    CATALOGUE,
+    load_dataset,
+    load_natural_names,
+    load_spider_schemas,
+)
 from nqg.paper.funql import EntityKind, funql_target_grammar
 from nqg.paper.geca import recombined
 from nqg.paper.judges import DenotationJudge
 from nqg.paper.recipe import PUBLISHED, Recipe, SystemName, SystemPlan
 from nqg.paper.records import BEST_LEGAL, ERRORS, LEGAL, WITH_KINDS
+from nqg.paper.schema_text import SchemaSettings, masked_target, query_of
 from nqg.paper.spider import database_of, nqg_examples, with_schemas
 from nqg.pipeline.grammar import learn_grammar
 from nqg.pipeline.parser import fitting_threads, train_parser
@@ -60,7 +66,7 @@ from nqg.seq2seq.settings import (
 from nqg.splits.audit import audit
 from nqg.splits.partition import Sizes, random_split
 from nqg.sql.schema import Schema
-from nqg.sql.target_grammar import SqlConstants, sql_target_grammar
+from nqg.sql.target_grammar import SqlConstants, SqlForm, sql_target_grammar
 from nqg.sql.tokens import sql_text, sql_tokens
 from nqg.types.inference import infer_target_grammar
 from nqg.types.target_grammar import Category, Production, TargetGrammar
@@ -86,6 +92,8 @@ class RecipeData:
     schemas: Mapping[str, Schema] = field(default_factory=dict)
     # Whether the fallback reads the schema with each question.
     reads_schemas: bool = True
+    # What people call the tables and columns of each database, where that is asked for.
+    natural_names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @classmethod
     def load(
@@ -111,12 +119,14 @@ class RecipeData:
             metrics.append("denotation")
         folder = Path(mirror) if mirror is not None else None
         judges = {name: judge_named(name, folder, progress) for name in metrics}
-        schemas: Mapping[str, Schema] = {}
-        if recipe.dataset.startswith("spider"):
-            schemas = load_spider_schemas(mirror, progress)
         divided = split.parts(examples)
-        return cls(
-            recipe, tuple(divided.train), tuple(divided.test), figures, judges, schemas
+        data = cls(recipe, tuple(divided.train), tuple(divided.test), figures, judges)
+        if not recipe.dataset.startswith("spider"):
+            return data
+        needs_names = recipe.schema.relevant_first or recipe.schema.natural_names
+        names = load_natural_names(mirror, progress) if needs_names else {}
+        return replace(
+            data, schemas=load_spider_schemas(mirror, progress), natural_names=names
         )
 
     @property
@@ -136,9 +146,29 @@ class RecipeData:
 
         The model may truncate them.
         """
+        if self.is_masked:
+            examples = [
+                replace(example, target=masked_target(example.target))
+                for example in examples
+            ]
         if self.schemas and self.reads_schemas:
-            return with_schemas(examples, self.schemas)
+            settings = self.recipe.schema
+            return with_schemas(examples, self.schemas, settings, self.natural_names)
         return list(examples)
+
+    @property
+    def is_masked(self) -> bool:
+        """Whether T5 writes queries in the tokens of their schema's grammar."""
+        return bool(self.schemas) and self.recipe.schema.masked
+
+    def as_read(self, answers: Iterable[Answer]) -> tuple[Answer, ...]:
+        """Answers of T5 as the programs that they mean."""
+        if not self.is_masked:
+            return tuple(answers)
+        return tuple(
+            replace(answer, target=answer.target and query_of(answer.target))
+            for answer in answers
+        )
 
     def among(self, made_pairs: Sequence[Example], real_share: float) -> list[Example]:
         """Training examples among made ones, which come in the grammar's form, as T5 reads them."""
@@ -168,15 +198,16 @@ class RecipeData:
         return funql_target_grammar() if self.recipe.dataset == "geoquery" else None
 
     def schema_grammars(
-        self, constants: SqlConstants | None = None
+        self,
+        constants: SqlConstants | None = None,
+        form: SqlForm = SqlForm.PUBLISHED,
     ) -> Callable[[str], TargetGrammar]:
         """The grammar of SQL over the database that a source names."""
 
         @cache
         def grammar(database: str) -> TargetGrammar:
-            return TargetGrammar.parse(
-                sql_target_grammar(self.schemas[database], constants)
-            )
+            schema = self.schemas[database]
+            return TargetGrammar.parse(sql_target_grammar(schema, constants, form))
 
         return lambda source: grammar(database_of(source))
 
@@ -504,7 +535,7 @@ def run_taught(task: SystemTask) -> RunResult:
 
     def after_round(number: int, forward: Seq2seq) -> None:
         free = tuple(forward.answers(sources_of(data.for_seq2seq(data.test))))
-        earlier[f"round_{number}"] = kinds_answers(data, forward, free)
+        earlier[f"round_{number}"] = data.as_read(kinds_answers(data, forward, free))
 
     # Programs that answer nothing are not sensible; only GeoQuery's can be asked.
     hooks: dict[str, Any] = {"after_round": after_round}
@@ -526,17 +557,43 @@ def legal_answers(
     """What a model answers under the target grammar or, where questions are about databases, under
     their schemas.
 
-    T5 writes SQL as text, not in tokens that a schema's grammar could mask. So where it does not
-    fit, the likeliest of some candidates that does is taken; if none does, the free answer stands.
+    As the paper's T5 writes SQL as text, not in tokens that a schema's grammar could mask, the
+    likeliest of some candidates that fits is taken where it does not fit; if none does, the free
+    answer stands. Where it writes tokens, the grammar masks them.
     """
     if data.target_grammar:
         return tuple(LegalSeq2seq(seq2seq, data.target_grammar).corrected(free))
+    if data.is_masked:
+        return masked_answers(data, seq2seq, free)
     is_fitting = data.schema_check()
     corrected = {answer.source: answer for answer in free if not is_fitting(answer)}
     candidates = seq2seq.candidates(list(corrected), CANDIDATES)
     for answer, others in zip(list(corrected.values()), candidates):
         corrected[answer.source] = next(filter(is_fitting, others), answer)
     return tuple(corrected.get(answer.source, answer) for answer in free)
+
+
+def masked_answers(
+    data: RecipeData, seq2seq: Seq2seq, free: Sequence[Answer]
+) -> tuple[Answer, ...]:
+    """What a model answers under the grammar of the schema of each question.
+
+    A free answer that is legal is what a greedy search under the grammar would find; only the
+    others are searched again.
+    """
+    vocabulary = SubwordVocabulary.of(seq2seq.tokenizer, seq2seq.spelling)
+    grammar = data.schema_grammars(form=SqlForm.NAMED)
+    # Questions about the same database are decoded together.
+    groups: dict[str, list[int]] = {}
+    for number, answer in enumerate(free):
+        groups.setdefault(database_of(answer.source), []).append(number)
+    answers: dict[int, Answer] = {}
+    for numbers in groups.values():
+        legal = grammar(free[numbers[0]].source)
+        system = LegalSeq2seq(seq2seq, legal, vocabulary)
+        corrected = system.corrected(free[number] for number in numbers)
+        answers.update(zip(numbers, corrected))
+    return tuple(answers[number] for number in range(len(free)))
 
 
 def kinds_answers(
@@ -612,22 +669,26 @@ def fine_tuned(
     others = {}
     if (data.target_grammar or data.schemas) and not is_baseline:
         with task.timed("predicting legal targets"):
-            others[LEGAL] = legal_answers(data, seq2seq, answers)
+            others[LEGAL] = data.as_read(legal_answers(data, seq2seq, answers))
     if has_kinds:
         with task.timed("predicting with kinds of entities"):
-            others[WITH_KINDS] = kinds_answers(data, seq2seq, answers)
+            others[WITH_KINDS] = data.as_read(kinds_answers(data, seq2seq, answers))
     with task.timed("predicting training examples"):
         # The share of training examples that come out right, of a sample where they are many.
         different = distinct_pairs(data.train)
         tried = random.Random(0).sample(different, min(TRIED, len(different)))
-        predictions = seq2seq.predict(sources_of(read(tried)))
+        tried_answers = data.as_read(seq2seq.answers(sources_of(read(tried))))
+        predictions = [answer.target or "" for answer in tried_answers]
         accuracy = sum(map(data.judge.is_right, predictions, tried)) / len(tried)
     figures = {
         "train_examples": float(len(data.train)),
         "cut_sources": float(fine_tuning.truncation.sources),
         "train_accuracy": accuracy,
     }
-    return RunResult(answers, figures, asdict(settings), task.seconds, others)
+    written = asdict(settings)
+    if data.recipe.schema != SchemaSettings():
+        written["schema"] = asdict(data.recipe.schema)
+    return RunResult(data.as_read(answers), figures, written, task.seconds, others)
 
 
 SystemRun = Callable[[SystemTask], RunResult]
