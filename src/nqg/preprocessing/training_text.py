@@ -24,6 +24,7 @@ from nqg.slots.slot import read_slots
 from nqg.slots.target_grammars import add_placeholder_productions
 from nqg.slots.tool_slots import tool_slots
 from nqg.text.argument_order import ArgumentOrder
+from nqg.text.json_calls import fit_json_calls
 from nqg.text.positions import fit_positions
 from nqg.text.programs import fit_programs
 from nqg.text.sentences import (
@@ -212,6 +213,11 @@ def fit_training_text(
         (example.target for example in examples), chosen["programs"]
     )
     targets = [programs.normalized(example.target) for example in examples]
+    if programs.scheme == "code" and settings.calls == "auto":
+        calls = fit_json_calls(targets)
+        if calls:
+            programs = replace(programs, calls=calls)
+            targets = [programs.encoded(target) for target in targets]
     scheme = chosen["sentences"]
     if scheme is None and programs.scheme == "code":
         # Where programs need a tokenizer, sentences do.
