@@ -135,8 +135,8 @@ def found_types(
         return allow_number_slots(written, numbers), None
     if inputs.tools and not only_inferred:
         writing = preprocessor.programs
-        written = [tuple(writing.decoded(program)) for program in programs]
-        types = tool_grammar(inputs.tools, written, writing.tokenize, slots)
+        as_people_write = [writing.decoded(program) for program in programs]
+        types = tool_grammar(inputs.tools, as_people_write, writing.tokenize, slots)
         if types is not None:
             types = encoded_grammar(types, writing)
             if all(map(types.accepts, dict.fromkeys(programs))):

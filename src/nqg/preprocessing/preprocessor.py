@@ -211,7 +211,7 @@ class Preprocessor:
         programs, places = self.programs, self.arguments.places(tokens)
         if programs.traces or programs.positions:
             return []
-        written = []
+        written: list[WrittenToken[str]] = []
         for symbol, origin in programs.written(tokens[place] for place in places):
             written.append(WrittenToken(symbol, places[origin]))
         if [token.symbol for token in written] == list(tokens):

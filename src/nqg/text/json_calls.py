@@ -90,7 +90,8 @@ class JsonCalls:
         items = _read(tokens)
         if items is None:
             return tuple(tokens)
-        return tuple(self._encoded(items, is_outer=True))
+        encoded = list(self._encoded(items, is_outer=True))
+        return tuple(encoded)
 
     def decode(self, tokens: Sequence[Symbol]) -> tuple[Symbol | str, ...]:
         """The JSON of a program with calls; the same where its brackets do not match."""
@@ -231,7 +232,7 @@ class JsonCalls:
         name_member = [*_key(self.name_key, first), *_quoted(name)]
         arguments = list(self._decoded(group.items))
         if self.arguments_key and (arguments or not self.omits_empty):
-            key = _key(self.arguments_key, opening)
+            key: list[WrittenToken[Symbol]] = _key(self.arguments_key, opening)
             arguments.insert(0, WrittenToken("{", opening))
             arguments.append(WrittenToken("}", closing))
             arguments = [*key, *arguments]
@@ -358,6 +359,28 @@ def fit_json_calls(programs: Iterable[Sequence[str]]) -> JsonCalls | None:
     True
     """
     programs = [tuple(program) for program in programs]
+    calls = _usual_style(programs)
+    # Nothing may be lost.
+    if calls is None or any(map(calls.problem, programs)):
+        return None
+    return calls
+
+
+def lost_programs(programs: Sequence[Sequence[str]]) -> list[int]:
+    """The numbers of the programs that keep the others, which are JSON, from becoming calls.
+
+    >>> programs = [f'{{ " name " : " f{n} " , " arguments " : {{ }} }}' for n in range(9)]
+    >>> lost_programs([program.split() for program in [*programs, "f1 ( )"]])
+    [9]
+    """
+    calls = _usual_style(programs)
+    if calls is None:
+        return []
+    return [number for number, program in enumerate(programs) if calls.problem(program)]
+
+
+def _usual_style(programs: Sequence[Sequence[str]]) -> JsonCalls | None:
+    """How nearly all programs write calls in JSON; None where most of them do not."""
     styles: set[JsonCalls] = set()
     for program in programs:
         for group in _outer_objects(_read(program) or ()):
@@ -375,9 +398,6 @@ def fit_json_calls(programs: Iterable[Sequence[str]]) -> JsonCalls | None:
         key=lambda style: (-counts[style], not style.arguments_key, repr(style)),
     )
     if counts[calls] < LEAST_SHARE * len(programs):
-        return None
-    # Nothing may be lost.
-    if any(calls.decode(calls.encode(program)) != program for program in programs):
         return None
     return calls
 
