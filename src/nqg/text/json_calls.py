@@ -90,7 +90,7 @@ class JsonCalls:
         items = _read(tokens)
         if items is None:
             return tuple(tokens)
-        encoded = list(self._encoded(items, is_outer=True))
+        encoded = self._encoded(items, is_outer=True)
         return tuple(encoded)
 
     def decode(self, tokens: Sequence[Symbol]) -> tuple[Symbol | str, ...]:
