@@ -18,6 +18,7 @@ from nqg.calls import Call, NotACall, read_calls
 from nqg.errors import NqgError
 from nqg.extensions import notebook_html
 from nqg.files import append_line
+from nqg.text.json_calls import WrittenToken
 
 if TYPE_CHECKING:
     from nqg.grammar.derivation import Derivation, Tokens
@@ -59,7 +60,8 @@ class Reading:
     `scores` has the model's score of each of the derivation's hyperedges, in their order; the
     higher their sum, the better the derivation. `marginals`, if asked for, has the probability that
     a derivation of the sentence, whatever it yields, applies this rule to this span. `target` is
-    written as training data would, `tokens` as the grammar does.
+    written as training data would, `tokens` as the grammar does. Where these are others, `written`
+    has those of the target.
     """
 
     target: str
@@ -68,6 +70,7 @@ class Reading:
     is_legal: bool = True
     scores: tuple[float, ...] = ()
     marginals: tuple[float, ...] = ()
+    written: tuple[WrittenToken[str], ...] = field(default=(), repr=False)
     # What a confidence in it is computed from, in a model that has one.
     evidence: Evidence | None = field(default=None, compare=False, repr=False)
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from nqg.errors import FormatError
+from nqg.text.json_calls import ARGUMENT_KEYS, NAME_KEYS
 from nqg.text.programs import detected_scheme
 
 Value: TypeAlias = (
@@ -29,9 +30,6 @@ JsonValue: TypeAlias = (
     "str | int | float | bool | list[JsonValue] | dict[str, JsonValue] | None"
 )
 
-# Keys of JSON objects that hold the name of a function, or its arguments.
-NAME_KEYS = ("name", "function", "tool", "intent", "action")
-ARGUMENT_KEYS = ("arguments", "parameters", "args", "params")
 # The key of the arguments that have a place in place of a name.
 POSITIONAL = "positional"
 # A call inside of a call inside of a call: deeper programs are refused, lest Python's stack end.

@@ -52,6 +52,21 @@ def test_every_kind_of_fault_is_found_on_its_line() -> None:
     ]
 
 
+def test_a_call_among_json_is_of_another_notation() -> None:
+    examples = []
+    for name in "abcdefghi":
+        program = json.dumps({"name": "on", "arguments": {"what": name}})
+        examples.append(Example(f"turn on {name}", program))
+    assert kinds(examples) == []
+    assert fit_text(examples).programs.calls is not None
+    # One pair keeps all from being learned as calls, and is told.
+    examples.append(Example("turn on it", 'on(what="it")'))
+    assert fit_text(examples).programs.calls is None
+    assert kinds(examples) == [(10, "notation")]
+    # Where many programs are others, nothing is usual.
+    assert kinds(examples[5:]) == []
+
+
 def test_a_real_file_has_no_faults() -> None:
     assert kinds(read_examples(HOME)) == []
 

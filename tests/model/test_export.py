@@ -30,7 +30,7 @@ from nqg.pipeline.program_types import training_types
 from nqg.slots.call_schema import json_program_schema, tool_call_schema
 from nqg.slots.grammar_formats import write_gbnf, write_lark
 from nqg.slots.string_grammar import string_grammar
-from nqg.slots.target_grammars import open_slot_categories
+from nqg.slots.target_grammars import decoded_grammar, open_slot_categories
 from nqg.text.programs import fit_programs
 from nqg.types.tools import read_tools
 from tool_schemas import SCHEMAS
@@ -94,19 +94,23 @@ def case_of(path: Path, *, grammar: str | None = None) -> Case:
     found = training_types(path)
     text = found.text.text
     legal = target_grammar_named(grammar) if grammar else found.grammar
-    strings = string_grammar(legal, text.programs, text.slots.slots)
+    decoded, writing = decoded_grammar(legal, text.programs)
+    strings = string_grammar(decoded, writing, text.slots.slots)
     formats = {"lark": write_lark(strings), "gbnf": write_gbnf(strings)}
     programs = [example.target for example in found.source.examples]
     opened = open_slot_categories(legal, text.slots.quotes)
     tokens = [example.target_tokens for example in found.text.examples]
 
     def is_illegal(program: str) -> bool:
+        calls = text.programs.calls
+        if calls and calls.problem(text.programs.tokenize(program)):
+            return True
         return not opened.accepts(text.programs.normalized(program))
 
     illegal = edited_programs(tokens, text.programs.render, is_illegal)
     schema = None
     if programs[0].startswith("{"):
-        schema = json_program_schema(legal, text.programs, text.slots.slots)
+        schema = json_program_schema(decoded, writing, text.slots.slots)
     return Case(formats, list(dict.fromkeys(programs)), illegal, schema)
 
 

@@ -238,6 +238,14 @@ def sample(
     # Slots get values of the examples.
     drawn = sampler.samples(count, seed)
     pairs = distinct_pairs(observed.with_values(drawn, random.Random(seed)))
+    if (source / TEXT_FILE).exists():
+        # Programs that are learned as calls are JSON again.
+        programs = Preprocessor.read(source / TEXT_FILE).programs
+        if programs.calls:
+            pairs = [
+                replace(pair, target=" ".join(programs.decoded(pair.target_tokens)))
+                for pair in pairs
+            ]
     if not pairs:
         raise NqgError(
             "no pair was found; raise the depth, --set depth=N, or give other --data"

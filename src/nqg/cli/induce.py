@@ -36,6 +36,7 @@ from nqg.pipeline.settings import TrainSettings, in_words
 from nqg.preprocessing.training_text import fit_training_text
 from nqg.settings_reader import changed_settings
 from nqg.slots.delexicalize import relexicalize_rules
+from nqg.slots.target_grammars import encoded_grammar
 from nqg.types.inference import infer_target_grammar
 from nqg.types.target_grammar import TargetGrammar
 
@@ -107,6 +108,8 @@ def induce(
             required_examples(data), project.text, project.slots, project.file
         )
         examples, seeds = values.examples, list[Rule]()
+        if legal:
+            legal = encoded_grammar(legal, values.text.programs)
         if values.has_slots:
             types = legal or infer_target_grammar(values.programs(examples))
             examples, seeds, legal = values.searched(examples, types)

@@ -27,6 +27,7 @@ from nqg.splits.compounds import (
     likely_language,
 )
 from nqg.text.brackets import BRACKETS, CODE_QUOTES, bracket_error
+from nqg.text.json_calls import lost_programs
 
 # Words that people write above columns of sentences and of programs.
 SOURCE_HEADERS = (
@@ -52,7 +53,7 @@ TARGET_HEADERS = (
     "parse",
 )
 # The kinds of flaws that teach something wrong.
-SERIOUS = ("header", "unbalanced", "contradiction")
+SERIOUS = ("header", "unbalanced", "contradiction", "notation")
 
 
 class Flaw(NamedTuple):
@@ -77,6 +78,7 @@ def flaws(raw: Sequence[Example], tokens: Sequence[Example]) -> Iterator[Flaw]:
     2: unbalanced: '(' is never closed; mend the program, or leave the pair out
     3: contradiction: 'on' has another program on line 1; keep the right one, or say more in the sentence
     """
+    lost = lost_programs([example.target_tokens for example in tokens])
     first_lines: dict[str, dict[str, int]] = defaultdict(dict)
     for line, (example, tokenized) in enumerate(zip(raw, tokens), start=1):
         source, target = (
@@ -91,6 +93,13 @@ def flaws(raw: Sequence[Example], tokens: Sequence[Example]) -> Iterator[Flaw]:
         if error:
             yield Flaw(
                 line, "unbalanced", error, "mend the program, or leave the pair out"
+            )
+        if line - 1 in lost:
+            yield Flaw(
+                line,
+                "notation",
+                "the other programs are calls in JSON, and this one is not",
+                "write it so: then all are learned as calls",
             )
         # A sentence may have come before, with the same program or with another.
         earlier = first_lines[tokenized.source]

@@ -38,6 +38,7 @@ from nqg.model.checkpoint import SavedModel
 from nqg.model.confidence import rule_pairs
 from nqg.model.spans import SpanTable
 from nqg.slots.instantiate import SlotInstances
+from nqg.text.json_calls import WrittenToken
 from nqg.text.programs import kind_of
 from nqg.types.target_grammar import TargetGrammar
 
@@ -278,9 +279,10 @@ class ScoredCharts:
             chances = self.hyperedge_marginals(derivations)
         readings = []
         for number, (derivation, target) in enumerate(zip(derivations, targets)):
-            program = " ".join(target)
+            program, written = " ".join(target), list[WrittenToken[str]]()
             if self.model:
                 program = self.model.program(target, derivation.source)
+                written = self.model.text.written(target)
             # A reading is legal if the target grammar has its tokens and `problem`
             # finds none.
             is_legal = self.target_grammar is None or self.target_grammar.accepts(
@@ -294,6 +296,7 @@ class ScoredCharts:
                     is_legal and not self.problem(derivation, program),
                     scores[number],
                     chances[number],
+                    tuple(written),
                 )
             )
         return readings

@@ -204,6 +204,12 @@ def tokenized_rule(rule: str, text: Preprocessor) -> str:
     'good night NT_1 ### off ( NT_1 )'
     >>> tokenized_rule("good night NT_1 ### off ( NT_1 )", text)
     'good night NT_1 ### off ( NT_1 )'
+
+    Where JSON is learned as calls, rules may be written as either.
+
+    >>> text = Preprocessor.fit([("lamp on", '{"name": "on", "arguments": {"what": "lamp"}}')])
+    >>> tokenized_rule('NT_1 off ### {"name": "off", "arguments": {"what": "NT_1"}}', text)
+    'NT_1 off ### off ( what = " NT_1 " )'
     """
     source, separator, target = rule.partition(f" {SEPARATOR} ")
     # Plain text, comments and lines without a separator stay as they are.
@@ -215,9 +221,12 @@ def tokenized_rule(rule: str, text: Preprocessor) -> str:
         raw = source[token.start : token.end]
         words.append(raw if isinstance(read_symbol(raw), NonTerminal) else token.text)
     # A target whose parts are all single tokens is tokenised already.
-    if any(len(text.programs.normalized(token)) > 1 for token in target.split()):
-        target = " ".join(text.programs.normalized(target))
-    return f"{' '.join(words)}{separator}{target}"
+    tokens = tuple(target.split())
+    if any(len(text.programs.normalized(token)) > 1 for token in tokens):
+        tokens = text.programs.normalized(target)
+    elif text.programs.calls:
+        tokens = text.programs.calls.encode(tokens)
+    return f"{' '.join(words)}{separator}{' '.join(tokens)}"
 
 
 def _described(

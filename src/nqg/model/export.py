@@ -9,6 +9,7 @@ from nqg.model.checkpoint import SavedModel
 from nqg.slots.call_schema import json_program_schema, tool_call_schema
 from nqg.slots.grammar_formats import write_gbnf, write_lark
 from nqg.slots.string_grammar import string_grammar
+from nqg.slots.target_grammars import decoded_grammar
 
 FORMATS = ("json-schema", "gbnf", "lark")
 
@@ -31,7 +32,8 @@ def export_types(model: SavedModel, export_format: str) -> str:
             "the types of a model of a database are those of SQL over its schema, which are not "
             "exported yet"
         )
-    grammar, programs = model.target_grammar, model.text.programs
+    # Others decode the programs that users see.
+    grammar, programs = decoded_grammar(model.target_grammar, model.text.programs)
     slots = model.text.slots.slots
     if export_format == "json-schema":
         # Tools say more of their arguments than programs do: bounds, and what is required.

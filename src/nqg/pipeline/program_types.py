@@ -24,7 +24,7 @@ from nqg.pipeline.sources import ExampleSource, NamedExamples, read_source
 from nqg.pipeline.task import PreparedText, TrainingInput, read_text
 from nqg.pipeline.tools import check_tools
 from nqg.preprocessing.training_text import TrainingText
-from nqg.slots.target_grammars import allow_number_slots
+from nqg.slots.target_grammars import allow_number_slots, encoded_grammar
 from nqg.slots.tool_grammar import tool_grammar
 from nqg.types.inference import InferredTypes, infer_types
 from nqg.types.python_tools import ToolSource, load_tools
@@ -55,7 +55,11 @@ def prepared_text(
     if inputs.tools:
         inputs = check_tools(inputs, settings.types, run)
     run.stage(Stage.TEXT)
-    return inputs, read_text(inputs, settings, run)
+    text = read_text(inputs, settings, run)
+    if inputs.target_grammar is not None:
+        given = encoded_grammar(inputs.target_grammar, text.preprocessor.programs)
+        inputs = replace(inputs, target_grammar=given)
+    return inputs, text
 
 
 def legal_programs(
@@ -130,11 +134,13 @@ def found_types(
         written = text.language.target_grammar(_written_tokens(inputs, text))
         return allow_number_slots(written, numbers), None
     if inputs.tools and not only_inferred:
-        types = tool_grammar(
-            inputs.tools, programs, preprocessor.programs.tokenize, slots
-        )
+        writing = preprocessor.programs
+        as_people_write = [writing.decoded(program) for program in programs]
+        types = tool_grammar(inputs.tools, as_people_write, writing.tokenize, slots)
         if types is not None:
-            return types, None
+            types = encoded_grammar(types, writing)
+            if all(map(types.accepts, dict.fromkeys(programs))):
+                return types, None
         run.detail(
             "programs write calls in a notation of their own: types are inferred"
         )
@@ -221,6 +227,7 @@ class TrainingTypes:
         The programs are read as in training, with slots for values.
         """
         source, text = self.source, self.text
+        grammar = encoded_grammar(grammar, text.text.programs)
         fitted = FittedTypes.of(grammar, text)
         if data is not None:
             source = read_source(data, "data")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +26,7 @@ from nqg.pipeline.sources import NamedExamples
 from nqg.preprocessing.preprocessor import Preprocessor, TextSettings
 from nqg.preprocessing.training_text import TrainingText, fit_training_text, tokenized
 from nqg.slots.delexicalize import index_placeholders
-from nqg.slots.target_grammars import legal_with
+from nqg.slots.target_grammars import encoded_grammar, legal_with
 from nqg.types.target_grammar import TargetGrammar
 from nqg.types.tools import Tool
 from nqg.types.tree_automaton import Signatures
@@ -145,9 +148,20 @@ def read_text(inputs: TrainingInput, settings: TrainSettings, run: Run) -> Prepa
                 for reason in left_out:
                     run.warn(f"left out: {reason}")
             text_settings = replace(text_settings, programs="spaces", slots="given")
-        text = fit_training_text(
-            examples, text_settings, slots, settings.file, inputs.tools
+        if earlier and earlier.text.programs.calls is None:
+            # The rules of the earlier model write JSON.
+            text_settings = replace(text_settings, calls="none")
+        fit = partial(
+            fit_training_text,
+            examples,
+            slots=slots,
+            place=settings.file,
+            tools=inputs.tools,
         )
+        text = fit(text_settings)
+        if not _suits_calls(inputs, text):
+            run.note("programs stay JSON: what is given cannot be written as calls")
+            text = fit(replace(text_settings, calls="none"))
         # Rules and types that are given are those of whole programs.
         is_given = inputs.grammar is not None or inputs.tools or language
         has_types = settings.types.target_grammar in (AUTOMATIC, INFERRED, NONE)
@@ -169,6 +183,8 @@ def read_text(inputs: TrainingInput, settings: TrainSettings, run: Run) -> Prepa
         run.detail(f"[text] {preprocessor.programs.traces}")
     if preprocessor.programs.positions:
         run.detail("[text] variables are positions of words")
+    if preprocessor.programs.calls:
+        run.detail(f"[text] JSON is learned as calls: {preprocessor.programs.calls}")
     for slot in preprocessor.slots.slots:
         run.detail(f"[slots] {slot}")
     if not language:
@@ -177,6 +193,27 @@ def read_text(inputs: TrainingInput, settings: TrainSettings, run: Run) -> Prepa
     if inputs.dev:
         dev = tokenized(_tokenized_programs(inputs.dev, language), preprocessor)
     return PreparedText(text, dev, language, is_kept=bool(earlier and not is_changed))
+
+
+def _suits_calls(inputs: TrainingInput, text: TrainingText) -> bool:
+    """Whether rules and types that are given are those of the calls that JSON is learned as."""
+    calls, given = text.text.programs.calls, inputs.target_grammar
+    if calls is None:
+        return True
+    if inputs.grammar is not None:
+        # Keywords and keys of objects tell calls and JSON apart.
+        marks = Counter(chain.from_iterable(rule.target for rule in inputs.grammar))
+        if marks[":"] > marks["="]:
+            return False
+    if given is None:
+        return True
+    programs = {pair.program for pair in text.pairs}
+    programs.update(text.programs(text.examples))
+    encoded = encoded_grammar(given, text.text.programs)
+    return all(
+        encoded.accepts(program) or not given.accepts(calls.decode(program))
+        for program in programs
+    )
 
 
 def reads_slots(grammar: Grammar) -> bool:

@@ -22,6 +22,7 @@ from nqg.settings_reader import read_dataclass
 from nqg.slots.delexicalize import DelexicalizedPair, delexicalize_pairs
 from nqg.slots.matcher import Mention, SlotMatcher
 from nqg.text.argument_order import ArgumentOrder
+from nqg.text.json_calls import WrittenToken
 from nqg.text.programs import ProgramTokenizer
 from nqg.text.sentences import (
     AS_IS,
@@ -43,6 +44,7 @@ class TextSettings:
     `sequence` says whether a sentence may hold several commands: "auto" if programs of training do.
     `traces` says whether copies in programs become traces: "auto" where a keyword always has them.
     `positions` says whether variables may be positions of words: "auto" if they are in training.
+    `calls` says whether JSON is learned as calls, f(key=value): "auto" if nearly all of it is calls.
     `today` is the day to which training sentences refer, if programs have dates for "tomorrow".
     """
 
@@ -56,6 +58,7 @@ class TextSettings:
     sequence: SequenceSetting = "auto"
     traces: Literal["auto", "none"] = "auto"
     positions: Literal["auto", "none"] = "auto"
+    calls: Literal["auto", "none"] = "auto"
     today: str = ""
 
     def __post_init__(self) -> None:
@@ -201,6 +204,20 @@ class Preprocessor:
         """The program of tokens for a sentence of `words`, as training data would write it."""
         return self.programs.render(self.arguments.ordered(tokens), words)
 
+    def written(self, tokens: Sequence[str]) -> list[WrittenToken[str]]:
+        """The tokens of a program as training data has them, and from which of `tokens` each comes;
+        none where that is not known, or where they are the same.
+        """
+        programs, places = self.programs, self.arguments.places(tokens)
+        if programs.traces or programs.positions:
+            return []
+        written: list[WrittenToken[str]] = []
+        for symbol, origin in programs.written(tokens[place] for place in places):
+            written.append(WrittenToken(symbol, places[origin]))
+        if [token.symbol for token in written] == list(tokens):
+            return []
+        return written
+
     def write(self, path: Path) -> None:
         """Write it as JSON, and names of slots beside it; `read` gives it back."""
         values: dict[str, Any] = {
@@ -208,7 +225,7 @@ class Preprocessor:
             "programs": asdict(self.programs),
             "courtesy": self.courtesy,
         }
-        for encoding in ("traces", "positions"):
+        for encoding in ("traces", "positions", "calls"):
             if values["programs"][encoding] is None:
                 del values["programs"][encoding]
         if self.slots:

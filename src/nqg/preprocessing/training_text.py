@@ -24,6 +24,7 @@ from nqg.slots.slot import read_slots
 from nqg.slots.target_grammars import add_placeholder_productions
 from nqg.slots.tool_slots import tool_slots
 from nqg.text.argument_order import ArgumentOrder
+from nqg.text.json_calls import fit_json_calls
 from nqg.text.positions import fit_positions
 from nqg.text.programs import fit_programs
 from nqg.text.sentences import (
@@ -211,6 +212,11 @@ def fit_training_text(
     # Programs, then sentences.
     programs = fit_programs(raw_targets, chosen["programs"])
     targets = list(map(programs.normalized, raw_targets))
+    if programs.scheme == "code" and settings.calls == "auto":
+        calls = fit_json_calls(targets)
+        if calls:
+            programs = replace(programs, calls=calls)
+            targets = [programs.encoded(target) for target in targets]
     scheme = chosen["sentences"]
     if scheme is None and programs.scheme == "code":
         # Where programs need a tokenizer, sentences do.

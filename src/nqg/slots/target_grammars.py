@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, combinations
 
 from nqg.grammar.grammar import SLOT, Rule, Symbols
 from nqg.slots.delexicalize import slot_of, substitute
 from nqg.slots.matcher import SlotMatcher, fill_slot
 from nqg.text.brackets import QUOTES
+from nqg.text.programs import ProgramTokenizer
 from nqg.types.target_grammar import (
     Category,
     Production,
@@ -40,6 +42,49 @@ def add_placeholder_productions(
     for token, slot in slots.items():
         productions.append(Production(Category(slot), (token,)))
     return TargetGrammar(tuple(productions))
+
+
+def encoded_grammar(
+    target_grammar: TargetGrammar, programs: ProgramTokenizer
+) -> TargetGrammar:
+    """A grammar of JSON as one of the calls that are learned in its stead, if any are.
+
+    >>> from nqg.text.json_calls import JsonCalls
+    >>> calls = ProgramTokenizer("code", calls=JsonCalls("name", "arguments"))
+    >>> lamps = TargetGrammar.parse('<call> ::= { " name " : " on " , " arguments " : { <what> } }\\n'
+    ...                             '<what> ::= " room " : <#>')
+    >>> print(encoded_grammar(lamps, calls), end="")
+    <call> ::= on ( <what> )
+    <what> ::= room = <#>
+    """
+    if programs.calls is None:
+        return target_grammar
+    return _with_rights(target_grammar, programs.calls.encode)
+
+
+def decoded_grammar(
+    target_grammar: TargetGrammar, programs: ProgramTokenizer
+) -> tuple[TargetGrammar, ProgramTokenizer]:
+    """The grammar of programs as people see them, and how these are written.
+
+    `encoded_grammar` inverts it.
+    """
+    if programs.calls is None:
+        return target_grammar, programs
+    decoded = _with_rights(target_grammar, programs.calls.decode)
+    return decoded, replace(programs, calls=None)
+
+
+def _with_rights(
+    target_grammar: TargetGrammar,
+    changed: Callable[[Sequence[TargetSymbol]], tuple[TargetSymbol, ...]],
+) -> TargetGrammar:
+    return TargetGrammar(
+        tuple(
+            Production(production.left, changed(production.right))
+            for production in target_grammar.productions
+        )
+    )
 
 
 def allow_number_slots(

@@ -14,11 +14,12 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from nqg.calls import ARGUMENT_KEYS, NAME_KEYS, Call, NotACall, Value, read_calls
+from nqg.calls import Call, NotACall, Value, read_calls
 from nqg.grammar.grammar import SLOT
 from nqg.slots.slot import Slot
 from nqg.slots.tool_slots import FORMAT_KINDS
 from nqg.text.brackets import QUOTES
+from nqg.text.json_calls import ARGUMENT_KEYS, NAME_KEYS
 from nqg.types.target_grammar import (
     Category,
     Production,

@@ -132,22 +132,31 @@ class ArgumentOrder:
 
     def ordered(self, tokens: Sequence[str]) -> tuple[str, ...]:
         """A program with the arguments of calls in the order of training, where that has them."""
+        return tuple(tokens[place] for place in self.places(tokens))
+
+    def places(self, tokens: Sequence[str]) -> list[int]:
+        """The places of a program's tokens in the order of training.
+
+        >>> ArgumentOrder((("on", "room", "kind"),)).places("on ( kind = fan , room = attic )".split())
+        [0, 1, 6, 7, 8, 5, 2, 3, 4, 9]
+        """
+        ordered = list(range(len(tokens)))
         if not self.calls:
-            return tuple(tokens)
-        ordered = list(tokens)
+            return ordered
         # Inner calls come first. Reordering keeps their length, so the places of outer ones hold.
         for call in named_calls(tokens):
             names = self._orders.get(call.key)
             if names is None or names == call.names:
                 continue
-            by_name = {}
+            by_name, commas = {}, []
             for argument in call.arguments:
                 by_name[argument.name] = ordered[argument.start : argument.end]
+                commas.append(ordered[argument.end])
             joined = list(by_name[names[0]])
-            for name in names[1:]:
-                joined += [",", *by_name[name]]
+            for name, comma in zip(names[1:], commas):
+                joined += [comma, *by_name[name]]
             ordered[call.arguments[0].start : call.arguments[-1].end] = joined
-        return tuple(ordered)
+        return ordered
 
     @cached_property
     def _orders(self) -> Mapping[CallKey, tuple[str, ...]]:

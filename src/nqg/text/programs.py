@@ -23,6 +23,7 @@ import regex
 
 from nqg.text.brackets import CODE_QUOTES
 from nqg.text.escapes import escape, signs, unescape
+from nqg.text.json_calls import JsonCalls, WrittenToken
 from nqg.text.positions import Positions
 from nqg.text.sentences import TOLERATED
 from nqg.text.traces import Traces
@@ -148,6 +149,7 @@ class ProgramTokenizer:
     keywords_repeat: bool = True  # a call may have a keyword twice
     traces: Traces | None = None
     positions: Positions | None = None
+    calls: JsonCalls | None = None
 
     def tokenize(self, program: str, quote: str = "") -> tuple[str, ...]:
         """All of a program, or with `quote` of a text between such quotes; `render` inverts it."""
@@ -156,20 +158,44 @@ class ProgramTokenizer:
     @property
     def is_encoded(self) -> bool:
         """Whether a grammar learns other tokens than programs have."""
-        return self.traces is not None or self.positions is not None
+        return bool(self.traces or self.positions or self.calls)
 
     def normalized(self, program: str, words: Sequence[str] = ()) -> tuple[str, ...]:
-        """The tokens, with traces, without those for spaces outside of quotes; line breaks and tabs
-        are kept.
+        """The tokens that a grammar learns, without those for spaces outside of quotes; line breaks
+        and tabs are kept.
 
         Variables that are positions need the `words` of the sentence.
         """
-        tokens = tuple(self._tokens(program, keeps_spaces=False))
+        return self.encoded(tuple(self._tokens(program, keeps_spaces=False)), words)
+
+    def encoded(
+        self, tokens: tuple[str, ...], words: Sequence[str] = ()
+    ) -> tuple[str, ...]:
+        """The tokens of a program, or of a part of one, as a grammar learns them."""
         if self.positions:
             tokens = self.positions.encode(tokens, words)
+        if self.calls:
+            tokens = self.calls.encode(tokens)
         if self.traces:
-            return self.traces.encode(tokens)
+            tokens = self.traces.encode(tokens)
         return tokens
+
+    def decoded(self, tokens: Iterable[str], words: Sequence[str] = ()) -> list[str]:
+        """The tokens of a program for a sentence of `words`; `encoded` inverts it."""
+        return [token.symbol for token in self.written(tokens, words)]
+
+    def written(
+        self, tokens: Iterable[str], words: Sequence[str] = ()
+    ) -> list[WrittenToken[str]]:
+        """The same, with the number of the token that each comes from, as far as that is known."""
+        tokens = tuple(tokens)
+        if self.traces:
+            tokens = self.traces.decode(tokens)
+        if self.calls:
+            return self.calls.written(tokens)
+        if self.positions:
+            tokens = self.positions.decode(tokens, words)
+        return [WrittenToken(token, number) for number, token in enumerate(tokens)]
 
     def _tokens(
         self, program: str, quote: str = "", keeps_spaces: bool = True
@@ -194,10 +220,8 @@ class ProgramTokenizer:
 
     def render(self, tokens: Iterable[str], words: Sequence[str] = ()) -> str:
         """The program of tokens for a sentence of `words`, as training data would write it."""
-        if self.traces:
-            tokens = self.traces.decode(tuple(tokens))
-        if self.positions:
-            tokens = self.positions.decode(tuple(tokens), words)
+        if self.is_encoded:
+            tokens = self.decoded(tokens, words)
         if self.scheme == "spaces":
             return " ".join(tokens)
         program, left, quote, gap = "", BEGIN, "", None
@@ -224,10 +248,13 @@ class ProgramTokenizer:
             keyword = repeated_keyword(program)
         if keyword:
             return f"'{keyword}' is there twice"
-        tokens = list(self._tokens(program, keeps_spaces=False))
+        tokens = tuple(self._tokens(program, keeps_spaces=False))
         reason = ""
         if self.positions:
             reason = self.positions.problem(tokens)
+        if self.calls:
+            reason = reason or self.calls.problem(tokens)
+            tokens = self.calls.encode(tokens)
         if self.traces:
             reason = reason or self.traces.problem(tokens)
         return reason

@@ -313,7 +313,7 @@ class ReadingFound(Message):
             ]
         if draw:
             message.drawing = derivation_picture(
-                reading.derivation, reading.scores, reading.target
+                reading.derivation, reading.scores, reading.target, reading.written
             )
             message.outline = derivation_outline(reading.derivation)
         return message

@@ -23,6 +23,7 @@ from nqg.answers import Answer, Reading, in_percent
 from nqg.errors import counted
 from nqg.grammar.derivation import Derivation, Tokens
 from nqg.grammar.grammar import Grammar, NonTerminal, Rule, SlotInstance, Symbols
+from nqg.text.json_calls import WrittenToken
 from nqg.web.json_layout import indented
 
 CHARACTER = 8.0  # pixels: a monospaced character at 13 px, with a little air
@@ -254,13 +255,16 @@ def in_notebook(*pictures: str) -> str:
 
 
 def derivation_picture(
-    derivation: Derivation, scores: Sequence[float] = (), program: str = ""
+    derivation: Derivation,
+    scores: Sequence[float] = (),
+    program: str = "",
+    written: Sequence[WrittenToken[str]] = (),
 ) -> Markup:
     """The sentence and the program in the same colours, and the tree of hyperedges under them;
     `scores` are a model's.
 
-    `program` is the target as training data writes it. What the value of a slot wrote is named
-    after the slot.
+    `program` is the target as training data writes it, and `written` its tokens, where these are
+    others than those of the derivation. What the value of a slot wrote is named after the slot.
     """
     aligned = alignment(derivation)
     if len(derivation.hyperedges) <= MAX_DRAWN_HYPEREDGES:
@@ -272,7 +276,7 @@ def derivation_picture(
     return element(
         "div",
         sentence_line(derivation, aligned),
-        program_line(derivation, aligned, program),
+        program_line(derivation, aligned, program, written),
         element("div", tree, class_="scroll"),
         class_="nqg-tree",
     )
@@ -289,11 +293,19 @@ def sentence_line(derivation: Derivation, aligned: Alignment) -> Markup:
     )
 
 
-def program_line(derivation: Derivation, aligned: Alignment, program: str) -> Markup:
+def program_line(
+    derivation: Derivation,
+    aligned: Alignment,
+    program: str,
+    written: Sequence[WrittenToken[str]] = (),
+) -> Markup:
     """The program, token by token, in the colours of the rules that wrote them."""
-    target = derivation.target
+    target, origins = derivation.target, list(range(len(aligned.tokens)))
+    if written:
+        target = tuple(token.symbol for token in written)
+        origins = [token.origin for token in written]
     pieces = program_pieces(indented(program), target)
-    writers = [aligned.tokens[at] for _, _, at in pieces]
+    writers = [aligned.tokens[origins[at]] for _, _, at in pieces]
     tokens: list[str] = []
     for at, (gap, token, _) in enumerate(pieces[:MAX_DRAWN_TOKENS]):
         number = writers[at]
@@ -507,7 +519,9 @@ def answer_picture(answer: Answer) -> Markup:
         if answer.confidence is not None:
             figures = f"confidence {in_percent(answer.confidence)}, {figures}"
         remarks = "; ".join([figures, *map(str, answer.corrections)])
-        picture = derivation_picture(reading.derivation, reading.scores, reading.target)
+        picture = derivation_picture(
+            reading.derivation, reading.scores, reading.target, reading.written
+        )
         drawn = [element("div", picture, element("p", remarks))]
     if answer.readings:
         drawn.append(_readings_table(answer.readings))
