@@ -7,8 +7,8 @@ models say different programs for the same sentences; now one, now the other is 
 has it loaded. An answer is *wrong* if neither model says it of the sentence asked, *mixed* if a batch has rows of both
 models, *stale* if it is of a model that was replaced long before, and *lost* if asking again does not bring it: a
 client whose connection is closed, or who is told to come back, asks again. With `--kill-every 0` no worker is killed,
-and a connection that closes while an answer is awaited is a failure, too (*dropped*). Prints a line a minute and a summary; the
-exit code is 1 where anything is wrong, mixed, stale or lost.
+and a connection that closes while an answer is awaited is a failure, too (*dropped*). Prints a line a minute and a
+summary; the exit code is 1 where anything is wrong, mixed, stale, lost or dropped.
 """
 
 from __future__ import annotations

@@ -61,7 +61,9 @@ def identical(rng: random.Random) -> Iterator[str]:
         yield "turn on the lamp\ton ( lamp )"
 
 
-FILES = {make.__name__: make for make in (contradictory, unrelated, distinct, ambiguous)}
+FILES = {
+    make.__name__: make for make in (contradictory, unrelated, distinct, ambiguous)
+}
 
 
 @contextmanager

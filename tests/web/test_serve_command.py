@@ -161,9 +161,7 @@ def test_workers_load_the_model_again_where_it_can_be_and_are_replaced_and_end_w
         first = set(workers(process.pid))
         process.send_signal(signal.SIGHUP)
         reports = {process.stderr.readline(), process.stderr.readline()}
-        assert reports == {
-            f"process {pid} loaded the model again\n" for pid in first
-        }
+        assert reports == {f"process {pid} loaded the model again\n" for pid in first}
         (served / "grammar.txt").rename(tmp_path / "grammar.txt")
         process.send_signal(signal.SIGHUP)
         refused = (
