@@ -164,10 +164,12 @@ GERMAN_RETRACTIONS = ("{}, nein, {}", "{} ich meine {}", "nicht {} sondern {}")
 ENGLISH_OTHERS = ("neighbour's", "wrong", "toy", "former")
 GERMAN_OTHERS = ("falsche", "frühere")
 # Sentences that begin so are questions or parts, which no frame of commands fits.
-NO_COMMANDS = frozenset(
-    """what what's which how is are do does did will when who where why can could would the a an
-    price weather i please at on in if was wie wo wann ist sind kannst könntest ich der die das
-    welche wieviel um am im wenn bitte hey ok it every each after before first""".split()
+NO_COMMAND = re.compile(
+    r"""(?ix) (?: what | what's | which | how | is | are | do | does | did | will | when | who | where | why
+    | can | could | would | the | a | an | price | weather | i | please | at | on | in | if | was
+    | wie | wo | wann | ist | sind | kannst | könntest | ich | der | die | das | welche
+    | wieviel | um | am | im | wenn | bitte | hey | ok | it | every | each | after | before
+    | first ) \b"""
 )
 ENGLISH_TIMES = ("at 5 pm", "on Friday", "in May 2027", "at half past six")
 GERMAN_TIMES = ("um 17 Uhr", "am Freitag", "im Mai 2027", "um halb sieben")
@@ -225,7 +227,7 @@ def lowered(sentence: str) -> str:
 
 
 def is_command(sentence: str) -> bool:
-    return lowered(sentence).split()[0] not in NO_COMMANDS
+    return NO_COMMAND.match(sentence) is None
 
 
 def framed(
