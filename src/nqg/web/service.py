@@ -5,6 +5,7 @@ rules are used.
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
@@ -577,6 +578,9 @@ class CurrentService:
             await asyncio.sleep(IDLE_CHECK)
         del self._requests[old]
         await old.stop()
+        # A service is full of cycles; where they wait for the collector, models pile up.
+        del old
+        gc.collect()
 
 
 class ServiceMiddleware:
