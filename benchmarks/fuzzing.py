@@ -73,9 +73,10 @@ with counted():
     from fuzz.model_readers import MODEL_READERS
     from fuzz.mutations import damaged
     from fuzz.readers import READERS, Reader
+    from fuzz.tool_readers import TOOL_READERS
     from nqg.errors import NqgError
 
-ALL = {**READERS, **MODEL_READERS, **HTTP_READERS}
+ALL = {**READERS, **TOOL_READERS, **MODEL_READERS, **HTTP_READERS}
 SECONDS = 10.0  # that a case may take
 COUNTS = "counts.json"
 MEMORY = 4 << 30  # that a reader may take, beyond what was taken at the beginning

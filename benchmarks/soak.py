@@ -6,8 +6,9 @@ Every client asks single sentences and batches on a connection of its own, think
 models say different programs for the same sentences; now one, now the other is in the folder that is served, and SIGHUP
 has it loaded. An answer is *wrong* if neither model says it of the sentence asked, *mixed* if a batch has rows of both
 models, *stale* if it is of a model that was replaced long before, and *lost* if asking again does not bring it: a
-client whose connection is closed, or who is told to come back, asks again. Prints a line a minute and a summary; the
-exit code is 1 where anything is wrong, mixed, stale or lost.
+client whose connection is closed, or who is told to come back, asks again. With `--kill-every 0` no worker is killed,
+and a connection that closes while an answer is awaited is a failure, too (*dropped*). Prints a line a minute and a
+summary; the exit code is 1 where anything is wrong, mixed, stale, lost or dropped.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import asyncio
 import json
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -42,7 +44,10 @@ WORDS = {
     "look": ("LOOK", "SIEH"),
 }
 OLD_ANSWERS = 35.0  # seconds after a reload in which workers may still finish what they were asked
-RELOADED_WITHIN = 30  # seconds until another signal is sent
+RELOADED_WITHIN = 60  # seconds in which every worker must have loaded the other model
+RELOADED = r"process (\d+) loaded the model again"
+IDLE_SECONDS = 8.0  # after which a connection is not used again
+FAILURES = ("wrong", "mixed", "stale", "lost", "dropped", "not reloaded")
 LOST_AFTER = 120.0  # seconds of asking again
 
 
@@ -81,6 +86,7 @@ class Soak:
     expected: tuple[dict[str, str | None], dict[str, str | None]]
     thinking: float  # seconds, on average
     until: float
+    kills: float  # a worker is killed every so many seconds; with 0 none is
     current: int = 0  # which model was loaded last
     loaded: float = 0.0  # when
     counts: Counter[str] = field(default_factory=Counter)
@@ -88,7 +94,7 @@ class Soak:
     lines: list[str] = field(default_factory=list)  # that the server wrote
 
     def workers(self) -> list[int]:
-        """The worker processes, the oldest first."""
+        """The worker processes, the oldest first; a server with one worker is that."""
         pid = self.server.process.pid
         found = []
         for child in map(
@@ -101,11 +107,12 @@ class Soak:
                         (child / "stat").read_text().rpartition(")")[2].split()[19]
                     )
                     found.append((begun, int(child.name)))
-        return [pid for _, pid in sorted(found)]
+        return [pid for _, pid in sorted(found)] or [pid]
 
     async def client(self, number: int) -> None:
         rng, sentences = random.Random(number), list(self.expected[0])
         stream: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        used = 0.0
         await asyncio.sleep(rng.uniform(0, 2 * self.thinking))
         while time.monotonic() < self.until:
             asked = rng.choices(sentences, k=rng.choice((1, 1, 1, rng.randint(2, 30))))
@@ -116,6 +123,10 @@ class Soak:
             hangs_up = rng.random() < 0.03
             while found is None and time.monotonic() < begin + LOST_AFTER:
                 sent = time.monotonic()
+                # The server has announced when it closes an idle connection.
+                if stream and sent - used > IDLE_SECONDS:
+                    stream[1].close()
+                    stream = None
                 try:
                     stream = stream or await asyncio.open_connection(
                         self.server.host, self.server.port
@@ -126,9 +137,11 @@ class Soak:
                     status, wait, body = await asyncio.wait_for(answer(stream[0]), 60)
                 except (OSError, asyncio.IncompleteReadError, TimeoutError) as error:
                     self.counts[f"asked again: {type(error).__name__}"] += 1
+                    self.counts["dropped"] += self.kills == 0
                     stream = None
                     await asyncio.sleep(0.1)
                     continue
+                used = time.monotonic()
                 if status == 200:
                     found = json.loads(body)
                     self.latencies.append(time.monotonic() - begin)
@@ -180,15 +193,17 @@ class Soak:
                 (aside, other),
             ):
                 os.rename(old, new)
-            replaced = {*self.workers()}
-            while replaced & {
-                *self.workers()
-            }:  # it may take more than one signal: a new worker may be killed
-                self.server.process.send_signal(signal.SIGHUP)
-                for _ in range(RELOADED_WITHIN * 10):
-                    await asyncio.sleep(0.1)
-                    if not replaced & {*self.workers()}:
-                        break
+            # A worker that is killed meanwhile is replaced by one that loads the new model.
+            waiting, begin = set(self.workers()), len(self.lines)
+            self.server.process.send_signal(signal.SIGHUP)
+            deadline = time.monotonic() + RELOADED_WITHIN
+            while waiting and time.monotonic() < deadline:
+                await asyncio.sleep(0.1)
+                waiting &= set(self.workers())
+                for line in self.lines[begin:]:
+                    if found := re.fullmatch(RELOADED, line):
+                        waiting.discard(int(found[1]))
+            self.counts["not reloaded"] += len(waiting)
             self.loaded = time.monotonic()
             self.counts["reloads"] += 1
 
@@ -196,7 +211,8 @@ class Soak:
         """Kill the younger worker, so that the memory of the older one is seen to the next reload."""
         while time.monotonic() + every < self.until:
             await asyncio.sleep(every)
-            if len(workers := self.workers()) > 1:
+            workers = self.workers()
+            if len(workers) > 1:
                 os.kill(workers[-1], signal.SIGKILL)
                 self.counts["kills"] += 1
 
@@ -205,7 +221,7 @@ class Soak:
         begin = time.monotonic()
         while time.monotonic() < self.until:
             await asyncio.sleep(min(every, max(self.until - time.monotonic(), 0.1)))
-            oldest = mebibytes((self.workers() or [self.server.process.pid])[0])
+            oldest = mebibytes(self.workers()[0])
             memory.append((oldest, mebibytes(self.server.process.pid)))
             print(
                 f"{time.strftime('%H:%M:%S')} {(time.monotonic() - begin) / 60:6.1f} min",
@@ -219,7 +235,9 @@ async def soaked(
     soak: Soak, options: argparse.Namespace, other: Path
 ) -> list[tuple[float, float]]:
     memory: list[tuple[float, float]] = []
-    helpers = (soak.watch(options.log_every, memory), soak.kill(options.kill_every))
+    helpers = [soak.watch(options.log_every, memory)]
+    if soak.kills:
+        helpers.append(soak.kill(soak.kills))
     clients = [soak.client(number) for number in range(options.clients)]
     await asyncio.gather(*helpers, soak.reload(options.reload_every, other), *clients)
     return memory
@@ -256,7 +274,7 @@ def report(soak: Soak, memory: list[tuple[float, float]]) -> bool:
     ]
     print("memory     medians of each third, oldest worker and first process: ", end="")
     print(", ".join(f"{oldest:.0f} + {first:.0f} MiB" for oldest, first in medians))
-    bad = {name: counts[name] for name in ("wrong", "mixed", "stale", "lost")}
+    bad = {name: counts[name] for name in FAILURES}
     print(f"failures   {bad}")
     return not any(bad.values())
 
@@ -267,6 +285,7 @@ def main() -> None:
     )
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--minutes", type=float, default=120)
+    parser.add_argument("--workers", type=int, default=2)
     parser.add_argument(
         "--thinking", type=float, default=6, help="seconds between requests, on average"
     )
@@ -286,18 +305,23 @@ def main() -> None:
         for model in models
     )
     assert None not in {*first.values(), *second.values()}
-    server = started(place / "served", "--workers", "2", "--device", "cpu")
+    workers = str(options.workers)
+    server = started(place / "served", "--workers", workers, "--device", "cpu")
     soak = Soak(
         server,
         place / "served",
         (first, second),
         options.thinking,
         time.monotonic() + 60 * options.minutes,
+        options.kill_every,
     )
     assert server.process.stderr is not None
-    reader = threading.Thread(
-        target=lambda: soak.lines.extend(map(str.strip, server.process.stderr or ()))
-    )
+
+    def read() -> None:
+        for line in server.process.stderr or ():
+            soak.lines.append(line.strip())
+
+    reader = threading.Thread(target=read)
     reader.start()
     try:
         memory = asyncio.run(soaked(soak, options, place / "other"))

@@ -7,6 +7,8 @@ to create, rename or remove something in its folder.
 
 from __future__ import annotations
 
+import errno
+import itertools
 import json
 import multiprocessing
 import os
@@ -157,9 +159,36 @@ def _become(
         os._exit(code)
 
 
-def small_files_alone() -> None:
-    """Let writes fail from here on, as they do on a full disk."""
-    resource.setrlimit(resource.RLIMIT_FSIZE, (SMALL, SMALL))
+def small_files_alone(most: int = SMALL) -> None:
+    """Let writes beyond so many bytes of a file fail from here on, the last of them half done, as
+    they do on a full disk.
+    """
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+
+
+def no_space_at_change(number: int) -> None:
+    """Let the `number`-th file or folder that is made, renamed or opened for writing find the disk
+    full, and all after it.
+    """
+    made, here = 0, os.getcwd()
+
+    def watch(event: str, arguments: tuple[Any, ...]) -> None:
+        nonlocal made
+        # What is removed needs no space.
+        if event in ("os.remove", "os.rmdir") or not _is_change(event, arguments):
+            return
+        if _is_inside(arguments[0], here):
+            made += 1
+            if made >= number:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), arguments[0])
+
+    sys.addaudithook(watch)
+
+
+def jumping_clock() -> None:
+    """Let the clock of the day jump by years, to and fro, whenever it is read."""
+    real, jumps = time.time, itertools.cycle((0.0, -1e8, 1e8, -1.5e9))
+    time.time = lambda: real() + next(jumps)
 
 
 def _kill_at_change(number: int | None) -> Callable[[], int]:

@@ -6,15 +6,25 @@ import os
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from faults.kills import Work, run, small_files_alone, started
+from faults.kills import (
+    Work,
+    jumping_clock,
+    no_space_at_change,
+    run,
+    small_files_alone,
+    started,
+    undisturbed,
+)
 from faults.works import works
 from nqg.model_folder import exclusive
 
 DISK = 64 << 20  # bytes
+PRINTED = 600  # bytes that a command prints at most
 
 
 @pytest.fixture
@@ -47,6 +57,60 @@ def test_a_write_that_fails_is_one_line_and_the_earlier_result_stays(
     assert "File too large" in last
     assert "Traceback" not in ended.said
     assert work.results(folder) == before
+
+
+def check_failed_run(work: Work, folder: Path, plight: Callable[[], object]) -> str:
+    """Run a command whose disk is full at some time: one line, no harm, and the next run succeeds."""
+    ended = run(work.words, folder, plight=plight)
+    assert "Traceback" not in ended.said
+    if ended.code:
+        assert ended.code == 1
+        assert ended.said.splitlines()[-1].startswith("error: ")
+    return ended.said
+
+
+def test_a_short_write_of_each_file_of_a_training_costs_nothing(
+    all_works: Mapping[str, Work], tmp_path: Path
+) -> None:
+    work, folder = all_works["train"], tmp_path / "work"
+    folder.mkdir()
+    work.prepare(folder)
+    assert run(work.words, folder).code == 0
+    expected = work.results(folder)
+    sizes = {path.stat().st_size for path in (folder / "model").rglob("*")}
+    # A file ends before its last byte, and so do all that are larger. What the command prints goes
+    # to a file, too, which has to hold it.
+    for size in sorted(size for size in sizes if size > PRINTED)[::3]:
+        limit = partial(small_files_alone, size - 1)
+        assert "File too large" in check_failed_run(work, folder, limit)
+        assert work.results(folder) == expected
+    assert run(work.words, folder).code == 0
+    assert work.results(folder) == expected
+
+
+def test_a_disk_that_is_full_from_any_change_of_a_training_on_costs_nothing(
+    all_works: Mapping[str, Work], tmp_path: Path
+) -> None:
+    work, folder = all_works["train"], tmp_path / "work"
+    reference, expected = undisturbed(work, tmp_path / "undisturbed")
+    folder.mkdir()
+    work.prepare(folder)
+    # Each run goes on from what the one before it could store.
+    for number in range(1, reference.changes, max(1, reference.changes // 4)):
+        check_failed_run(work, folder, partial(no_space_at_change, number))
+    assert run(work.words, folder).code == 0
+    assert work.results(folder) == expected
+
+
+def test_a_clock_that_jumps_changes_nothing(
+    all_works: Mapping[str, Work], tmp_path: Path
+) -> None:
+    work, folder = all_works["train"], tmp_path / "work"
+    _, expected = undisturbed(work, tmp_path / "undisturbed")
+    folder.mkdir()
+    work.prepare(folder)
+    assert run(work.words, folder, plight=jumping_clock).code == 0
+    assert work.results(folder) == expected
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ it: for a refusal `{"error": …}` and nothing else. A refusal is raised, so tha
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
@@ -18,11 +19,12 @@ from urllib.parse import unquote
 import h11
 
 from fuzz.readers import Reader
-from nqg.web.middleware import HTTPError
+from nqg.web.middleware import OPENAI, HTTPError
 
 TOKEN = "a token of the fuzzer"
 JSON, FORM = "application/json", "application/x-www-form-urlencoded"
-KINDS = {"/api/parse": JSON, "/api/batch": JSON, "/login": FORM}
+CHATS = "/v1/chat/completions"
+KINDS = {"/api/parse": JSON, "/api/batch": JSON, CHATS: JSON, "/login": FORM}
 UNROUTED = (404, 405)  # of the framework, in our words
 
 PARSE = (
@@ -33,6 +35,13 @@ PARSE = (
 BATCH = (
     b'{"text": "run\\tR\\njump twice\\tJ J\\r\\n\\nfly\\n"}',
     b'{"text": "walk and run and jump"}',
+)
+CHAT = (
+    b'{"model": "m", "messages": [{"role": "system", "content": "x"}, {"role": "user", '
+    b'"content": "run twice"}], "tools": [{"type": "function", "function": {"name": "R", '
+    b'"parameters": {"type": "object", "properties": {"a": {"type": "string"}}}}}]}',
+    b'{"messages": [{"role": "user", "content": [{"type": "text", "text": "fly"}]}], '
+    b'"stream": true, "stream_options": {"include_usage": true}, "tool_choice": "none", "n": 1}',
 )
 LOGIN = (f"token={TOKEN.replace(' ', '+')}".encode(), b"token=%61&token=&x")
 
@@ -110,6 +119,7 @@ def requests() -> tuple[bytes, ...]:
             "Sec-Fetch-Site: same-origin",
             "Accept: text/html",
         ),
+        request(CHATS, JSON, CHAT[0]),
         request("/login?x=1", FORM, LOGIN[0], "Cookie: nqg_session=x; a=b"),
         chunked
         + b"".join(
@@ -188,15 +198,30 @@ def checked(posted: Posted, answered: Answered) -> object:
         assert said in answered.body
         return answered.status
     if answered.status in (*ERROR_STATUS, *UNROUTED):
+        if posted.path.startswith(OPENAI):
+            error = json.loads(answered.body)["error"]
+            assert set(error) == {"message", "type", "param", "code"}
+            raise HTTPError(answered.status, error["message"])
         raise HTTPError(
             answered.status, ErrorResponse.model_validate_json(answered.body).error
         )
     assert answered.status == 200, answered
+    if posted.path == CHATS:
+        return chunks_of(answered)
     shapes: dict[str, type[Message]] = {
         "/api/parse": ParseResponse,
         "/api/batch": BatchResponse,
     }
     return shapes[posted.path].model_validate_json(answered.body)
+
+
+def chunks_of(answered: Answered) -> object:
+    """The completion of a chat, whole or in the chunks of a stream."""
+    if not answered.headers[b"content-type"].startswith(b"text/event-stream"):
+        return json.loads(answered.body)["choices"][0]["finish_reason"]
+    events = answered.body.decode().strip().split("\n\n")
+    assert events.pop() == "data: [DONE]"
+    return [json.loads(event.removeprefix("data: "))["object"] for event in events]
 
 
 def _ask(raw: bytes) -> object:
@@ -211,6 +236,7 @@ def _ask_with_body(path: str, file: Path) -> object:
 HTTP_READERS: Mapping[str, Reader] = {
     "http/parse": Reader("body", partial(_ask_with_body, "/api/parse"), lambda: PARSE),
     "http/batch": Reader("body", partial(_ask_with_body, "/api/batch"), lambda: BATCH),
+    "http/chat": Reader("body", partial(_ask_with_body, CHATS), lambda: CHAT),
     "http/login": Reader("body", partial(_ask_with_body, "/login"), lambda: LOGIN),
     "http request": Reader("request", lambda file: _ask(file.read_bytes()), requests),
 }

@@ -19,9 +19,10 @@ from fuzz.http_readers import HTTP_READERS
 from fuzz.model_readers import MODEL_READERS
 from fuzz.mutations import WORDS, damaged
 from fuzz.readers import READERS, Reader
+from fuzz.tool_readers import TOOL_READERS
 from nqg.errors import NqgError
 
-ALL = {**READERS, **MODEL_READERS, **HTTP_READERS}
+ALL = {**READERS, **TOOL_READERS, **MODEL_READERS, **HTTP_READERS}
 SECONDS = 20
 SLOW = ("model", "seq2seq")
 

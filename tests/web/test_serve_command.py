@@ -11,7 +11,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -110,16 +111,33 @@ def test_on_other_addresses_it_makes_up_a_token_and_demands_it(model: Path) -> N
         assert stopped(process, signal.SIGTERM) == (0, "")
 
 
-def test_one_worker_that_is_told_to_load_the_model_again_says_why_not_and_goes_on(
-    model: Path,
+def test_one_worker_loads_the_model_again_and_keeps_its_connections(
+    model: Path, tmp_path: Path
 ) -> None:
-    with serving(model) as (process, lines):
+    served = Path(shutil.copytree(model, tmp_path / "served"))
+    with ExitStack() as stack:
+        process, lines = stack.enter_context(serving(served))
         assert process.stderr is not None
+        host = address(lines).removeprefix("http://")
+        idle = stack.enter_context(closing(HTTPConnection(host, timeout=60)))
+        idle.request("GET", "/health")
+        idle.getresponse().read()
+        socket = idle.sock
+        process.send_signal(signal.SIGHUP)
+        loaded = f"process {process.pid} loaded the model again\n"
+        assert process.stderr.readline() == loaded
+        # The connection that was idle meanwhile is the same, and is answered.
+        idle.request("GET", "/api/model")
+        assert json.load(idle.getresponse())["name"] == "served"
+        assert idle.sock is socket
+        (served / "grammar.txt").unlink()
         process.send_signal(signal.SIGHUP)
         assert process.stderr.readline() == (
-            "SIGHUP: the model is not loaded again; start the server with --workers 2\n"
+            f"the model is not loaded again: {served / 'grammar.txt'} is missing: "
+            "the model folder is incomplete\n"
         )
         assert parsed(address(lines), "run twice")["target"] == "R R"
+        assert stopped(process, signal.SIGTERM) == (0, "")
 
 
 def workers(pid: int) -> list[int]:
@@ -139,17 +157,19 @@ def test_workers_load_the_model_again_where_it_can_be_and_are_replaced_and_end_w
     with serving(served, "--workers", "2") as (process, lines):
         assert process.stderr is not None
         assert parsed(address(lines), "run twice")["target"] == "R R"
-        # A reload replaces a worker only by one that is ready: after it, no worker is still loading the model.
-        first = workers(process.pid)
+        # Once both workers have loaded it again, none is still loading it.
+        first = set(workers(process.pid))
         process.send_signal(signal.SIGHUP)
-        while {*first} & {*workers(process.pid)}:
-            time.sleep(0.05)
+        reports = {process.stderr.readline(), process.stderr.readline()}
+        assert reports == {f"process {pid} loaded the model again\n" for pid in first}
         (served / "grammar.txt").rename(tmp_path / "grammar.txt")
         process.send_signal(signal.SIGHUP)
-        assert process.stderr.readline() == (
-            f"no new worker: {served / 'grammar.txt'} is missing: the model folder is incomplete\n"
+        refused = (
+            f"the model is not loaded again: {served / 'grammar.txt'} is missing: "
+            "the model folder is incomplete\n"
         )
-        assert "aborting the restart" in process.stderr.readline()
+        assert [process.stderr.readline() for _ in first] == [refused, refused]
+        assert set(workers(process.pid)) == first
         assert parsed(address(lines), "run twice")["target"] == "R R"
         (tmp_path / "grammar.txt").rename(served / "grammar.txt")
         os.kill(killed := workers(process.pid)[-1], signal.SIGKILL)

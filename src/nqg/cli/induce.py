@@ -220,8 +220,9 @@ def stop_requests() -> Iterator[Event]:
     stop = Event()
 
     def note(number: int, frame: FrameType | None) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
         stop.set()
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
     before = signal.signal(signal.SIGINT, note)
     try:

@@ -16,7 +16,15 @@ from typer.core import TyperCommand, TyperGroup
 
 from nqg import __version__
 from nqg.cli.options import option
-from nqg.cli.terminal import complain, detail, details, err, interruptible, output
+from nqg.cli.terminal import (
+    complain,
+    detail,
+    details,
+    end_at_interrupts,
+    err,
+    interruptible,
+    output,
+)
 from nqg.errors import FAILED, NqgError
 from nqg.extensions import load_extension, missing_extra
 
@@ -346,6 +354,7 @@ def main() -> None:
     columns = min(shutil.get_terminal_size((WIDEST, 24)).columns, WIDEST)
     # Typer reads the width of help pages from here.
     os.environ.setdefault("TERMINAL_WIDTH", str(columns))
+    end_at_interrupts()
     try:
         app(sys.argv[1:])
     except BrokenPipeError:

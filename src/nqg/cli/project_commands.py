@@ -29,7 +29,7 @@ from nqg.cli.terminal import (
     tracked,
 )
 from nqg.cli.training_display import TrainingDisplay
-from nqg.data.example import Example, in_scope
+from nqg.data.example import Example, distinct_pairs, in_scope
 from nqg.data.example_files import first_line, required_examples
 from nqg.data.scan import length_split, scan_examples
 from nqg.errors import FAILED, NqgError, SettingsError, counted
@@ -249,16 +249,19 @@ def check_data(
     # Check the lines one by one, and then what they teach together.
     chosen = TrainSettings.read(settings) if settings else TrainSettings()
     pairs = required_examples(data, allows_out_of_scope=True)
-    raw = in_scope(pairs)
+    # Equal pairs teach the same, however many they are.
+    distinct = distinct_pairs(pairs)
+    raw = in_scope(distinct)
     text = fit_text(raw, chosen.text, chosen.slots, settings)
-    faults = list(flaws(pairs, tokenized(pairs, text)))
     # Lines count sentences out of scope, too, and the heading of a .csv file.
     start = first_line(data)
-    faults = [flaw._replace(line=flaw.line + start - 1) for flaw in faults]
-    lines_of = []
+    faults = list(flaws(pairs, _tokens_of_all(pairs, distinct, text)))
+    if start > 1:
+        faults = [flaw._replace(line=flaw.line + start - 1) for flaw in faults]
+    first_lines: dict[tuple[str, str], int] = {}
     for line, pair in enumerate(pairs, start):
-        if not pair.is_out_of_scope:
-            lines_of.append(line)
+        first_lines.setdefault((pair.source, pair.target), line)
+    lines_of = [first_lines[pair.source, pair.target] for pair in raw]
     single: dict[str, dict[str, int]] = {}
     for kind, items_of in singletons(raw, text).items():
         single[kind] = {item: lines_of[at - 1] for item, at in items_of.items()}
@@ -266,11 +269,10 @@ def check_data(
 
     # Tell people the beginning of each list, and programs everything.
     lines = _flaw_lines(data, faults)
-    others = len(pairs) - len(raw)
+    others = sum(pair.is_out_of_scope for pair in pairs)
+    count = len(pairs) - others
     outside = f", {others:,} sentences out of scope" if others else ""
-    lines.append(
-        f"{counted(len(raw), 'example')}{outside}, {len(faults):,} with a fault"
-    )
+    lines.append(f"{counted(count, 'example')}{outside}, {len(faults):,} with a fault")
     for kind, first_lines in single.items():
         if first_lines:
             lines.append(_singleton_line(kind, first_lines))
@@ -283,10 +285,11 @@ def check_data(
     for step in slot_steps(raw, text.slots.slots):
         lines.append(str(step))
         slot_lines += step.lines
+    listed = [flaw._asdict() for flaw in faults] if terminal.output.as_json else []
     values = {
-        "examples": len(raw),
+        "examples": count,
         "out_of_scope": others,
-        "flaws": [flaw._asdict() for flaw in faults],
+        "flaws": listed,
         **single,
         "derivable": derivable,
         "slots": slot_lines,
@@ -303,6 +306,16 @@ def _flaw_lines(data: Path, faults: Sequence[Flaw]) -> list[str]:
     if len(faults) > SHOWN_FLAWS:
         lines.append(f"… and {len(faults) - SHOWN_FLAWS:,} more; --json lists all")
     return lines
+
+
+def _tokens_of_all(
+    pairs: Sequence[Example], distinct: Sequence[Example], text: Preprocessor
+) -> list[Example]:
+    """The tokens of each pair; equal pairs are tokenised once."""
+    tokens_of: dict[tuple[str, str], Example] = {}
+    for pair, tokens in zip(distinct, tokenized(distinct, text)):
+        tokens_of[pair.source, pair.target] = tokens
+    return [tokens_of[pair.source, pair.target] for pair in pairs]
 
 
 def _derivable_share(

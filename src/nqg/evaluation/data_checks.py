@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from nqg.calls import Call, all_calls, calls_or_none
@@ -80,16 +81,15 @@ def flaws(raw: Sequence[Example], tokens: Sequence[Example]) -> Iterator[Flaw]:
     """
     lost = lost_programs([example.target_tokens for example in tokens])
     first_lines: dict[str, dict[str, int]] = defaultdict(dict)
+    repeated = cache(lambda line: f"the same pair is on line {line}")
+    bracket_error_of = cache(lambda target: bracket_error(target.split(), CODE_QUOTES))
     for line, (example, tokenized) in enumerate(zip(raw, tokens), start=1):
-        source, target = (
-            side.strip().casefold() for side in (example.source, example.target)
-        )
-        if line == 1 and source in SOURCE_HEADERS and target in TARGET_HEADERS:
+        if line == 1 and _is_heading(example):
             yield Flaw(
                 line, "header", "this is a heading, not a pair", "delete the line"
             )
         # A program whose brackets do not match is not a tree.
-        error = bracket_error(tokenized.target_tokens, CODE_QUOTES)
+        error = bracket_error_of(tokenized.target)
         if error:
             yield Flaw(
                 line, "unbalanced", error, "mend the program, or leave the pair out"
@@ -104,13 +104,20 @@ def flaws(raw: Sequence[Example], tokens: Sequence[Example]) -> Iterator[Flaw]:
         # A sentence may have come before, with the same program or with another.
         earlier = first_lines[tokenized.source]
         if tokenized.target in earlier:
-            repeated = f"the same pair is on line {earlier[tokenized.target]}"
-            yield Flaw(line, "duplicate", repeated, "it is learned from once; keep one")
+            same = repeated(earlier[tokenized.target])
+            yield Flaw(line, "duplicate", same, "it is learned from once; keep one")
         elif earlier:
             conflict = f"'{example.source}' has another program on line {min(earlier.values())}"
             remedy = "keep the right one, or say more in the sentence"
             yield Flaw(line, "contradiction", conflict, remedy)
         earlier.setdefault(tokenized.target, line)
+
+
+def _is_heading(example: Example) -> bool:
+    source = example.source.strip().casefold()
+    return source in SOURCE_HEADERS and (
+        example.target.strip().casefold() in TARGET_HEADERS
+    )
 
 
 def singletons(raw: Sequence[Example], text: Preprocessor) -> dict[str, dict[str, int]]:

@@ -94,7 +94,13 @@ def json_program_schema(
     '{"anyOf": [{"type": "number"}, {"enum": ["a", "b"]}]}'
     """
     writer = _SchemaWriter(grammar, programs, slots)
-    root = writer.value((grammar.start,), grammar.productions[0])
+    try:
+        root = writer.value((grammar.start,), grammar.productions[0])
+    except RecursionError as error:
+        raise NqgError(
+            "an object or list of the grammar holds itself without a category of its own, which "
+            "has no JSON Schema; export it as lark or gbnf"
+        ) from error
     return {"$schema": DIALECT, **root, "$defs": writer.definitions}
 
 
@@ -205,7 +211,13 @@ class _SchemaWriter:
         written = self.programs.render(('"', *map(str, tokens), '"'))
         if self.programs.scheme == "spaces":
             return written[2:-2]
-        text: str = json.loads(written)
+        try:
+            text: str = json.loads(written)
+        except ValueError as error:
+            raise NqgError(
+                f"programs are not JSON, so that they have no JSON Schema: {written} is not a "
+                "string of it; export them as lark or gbnf"
+            ) from error
         return text
 
     # Objects and lists.

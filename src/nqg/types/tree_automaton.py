@@ -436,10 +436,17 @@ def with_associativity(productions: Sequence[Production]) -> list[Production]:
         for step in (1, -1):
             read = dict.fromkeys(right[::step] for right in alternatives)
             bases = [right for right in read if right[0] != left]
-            for right, base in product(read, bases):
-                separator = right[1 : len(right) - len(base)]
+            lengths = dict.fromkeys(map(len, bases))
+            # What stands between a list and an item, as far as any of the lists shows.
+            separators = dict.fromkeys(
+                right[1 : len(right) - length]
+                for right in read
+                if right[0] == left
+                for length in lengths
+            )
+            for separator in separators:
                 begin = (left, *separator)
-                if right[0] == left and all((*begin, *base) in read for base in bases):
+                if all((*begin, *base) in read for base in bases):
                     associative[Production(left, (*begin, left)[::step])] = None
     return list(associative)
 

@@ -8,9 +8,12 @@ that is left to a proxy in front.
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import parse_qs
@@ -58,7 +61,14 @@ from nqg.web.middleware import (
     error_body,
 )
 from nqg.web.render import style
-from nqg.web.service import Question, RuleOrder, Served, Service
+from nqg.web.service import (
+    CurrentService,
+    Question,
+    RuleOrder,
+    Served,
+    Service,
+    ServiceMiddleware,
+)
 
 STATIC = Path(__file__).parent / "static"
 BACKLOG = 512  # connections that the system keeps until we take them
@@ -85,26 +95,60 @@ api = APIRouter()
 pages = APIRouter(include_in_schema=False)
 
 
+@dataclass
+class Reload:
+    """Loads the model again when it is requested, beside the one that serves, so that no request
+    and no connection is lost.
+    """
+
+    load: Callable[[], Service]
+    report: Callable[[str], None]
+    requested: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def on_signal(self) -> None:
+        """Take SIGHUP as the request, from now on: a model may still be loading."""
+        # Uvicorn's loop looks around ten times a second, so it sees the event soon.
+        signal.signal(signal.SIGHUP, lambda *_: self.requested.set())
+
+    async def serve(self, current: CurrentService) -> None:
+        while True:
+            await self.requested.wait()
+            self.requested.clear()
+            # Whatever is wrong with the new model, the one that serves goes on.
+            try:
+                await current.replace(self.load)
+            except Exception as error:
+                self.report(f"the model is not loaded again: {error}")
+            else:
+                self.report(f"process {os.getpid()} loaded the model again")
+
+
 def create_app(
     service: Service,
     access: Access | None = None,
     examples: Sequence[str] = (),
     pass_on: PassOn | None = None,
+    reload: Reload | None = None,
 ) -> FastAPI:
     """The application that serves a model to those whom `access` lets in; the page shows which
-    rules `examples` use. Chats on which the model abstains go to the server of `pass_on`.
+    rules `examples` use. Chats on which the model abstains go to the server of `pass_on`. Where
+    `reload` is requested, another service takes over.
     """
+    current = CurrentService(service, examples)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        await service.start(examples)
+        await current.start()
         async with AsyncExitStack() as stack:
+            if reload:
+                reloading = asyncio.create_task(reload.serve(current))
+                stack.callback(reloading.cancel)
             app.state.forwarder = None
             if pass_on:
                 forwarder = Forwarder(pass_on, service.limits)
                 app.state.forwarder = await stack.enter_async_context(forwarder)
             yield
-        await service.stop()
+        await current.stop()
 
     # FastAPI's own documentation pages load scripts from elsewhere; ours is /docs below.
     app = FastAPI(
@@ -125,7 +169,8 @@ def create_app(
         },
     )
     access = access or Access()
-    app.state.service, app.state.access = service, access
+    app.state.access = access
+    app.add_middleware(ServiceMiddleware, current=current)
     app.add_middleware(BodyLimitMiddleware, limits=service.limits)
     app.add_middleware(AuthMiddleware, access=access)
     app.include_router(api)
@@ -320,6 +365,8 @@ def server_config(
         access_log=False,
         log_level="warning",
         server_header=False,
+        # Clients that know when an idle connection ends do not send into its end.
+        headers=[("Keep-Alive", f"timeout={int(limits.client_timeout) - 1}")],
         proxy_headers=False,
         timeout_keep_alive=int(limits.client_timeout),
         timeout_graceful_shutdown=limits.stop_timeout,
@@ -339,9 +386,10 @@ class Server:
         examples: Sequence[str],
         bound: socket.socket,
         pass_on: PassOn | None = None,
+        reload: Reload | None = None,
     ) -> None:
         self._socket = bound
-        app = create_app(service, access, examples, pass_on)
+        app = create_app(service, access, examples, pass_on, reload)
         self._server = uvicorn.Server(server_config(app, service.limits))
 
     @property

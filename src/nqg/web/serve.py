@@ -31,7 +31,14 @@ try:
     from uvicorn.config import STARTUP_FAILURE
     from uvicorn.supervisors import Multiprocess
 
-    from nqg.web.app import Server, address_of, bound_socket, create_app, server_config
+    from nqg.web.app import (
+        Reload,
+        Server,
+        address_of,
+        bound_socket,
+        create_app,
+        server_config,
+    )
     from nqg.web.chat import PassOn
     from nqg.web.middleware import Access, Limits, is_loopback
     from nqg.web.service import Service
@@ -42,9 +49,6 @@ except ModuleNotFoundError as error:
 QUERY_SECONDS = 1.0
 MOST_ROWS_SHOWN = 100
 MOST_BYTES_SHOWN = 1_000_000
-ONE_WORKER = (
-    b"SIGHUP: the model is not loaded again; start the server with --workers 2\n"
-)
 # The environment variable with the key of the server that chats are passed on to.
 PASS_ON_KEY = "NQG_PASS_ON_KEY"
 
@@ -158,9 +162,8 @@ def serve(options: ServeOptions) -> None:
     Example: nqg serve models/mine --data train.tsv
 
     The page is at http://127.0.0.1:8000, the description of the API at /docs.
-    Ctrl-C stops the server after it has answered pending requests; with several
-    workers, SIGHUP loads the model again. Beyond this machine, every request must
-    carry a token. Clients of OpenAI find a chat model at /v1.
+    Ctrl-C stops the server after it has answered pending requests; SIGHUP loads
+    the model again. Beyond this machine, every request must carry a token. Clients of OpenAI find a chat model at /v1.
     """
     access = Access.for_host(options.host, options.token, options.allowed_hosts)
     check_review(options)
@@ -183,26 +186,39 @@ def serve(options: ServeOptions) -> None:
 
 def prepared_server(served: ServedModel, bound: socket.socket) -> Callable[[], None]:
     """What serves a model in this process; the model is loaded now."""
+    reload = served.reload()
     server = Server(
-        served.service(), served.access, served.sentences(), bound, served.pass_on
+        served.service(),
+        served.access,
+        served.sentences(),
+        bound,
+        served.pass_on,
+        reload,
     )
     # Uvicorn raises them again at its end, when this does no harm.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: server.stop())
-    # A process cannot load a model beside the one that it serves without a pause. The
-    # console may be in the middle of a line when the signal comes.
-    signal.signal(signal.SIGHUP, lambda *_: os.write(2, ONE_WORKER))
     return server.run
+
+
+class Workers(Multiprocess):
+    """Uvicorn's processes, which it replaces where they die. SIGHUP goes to each of them: to
+    replace all would cost the requests that arrive on connections that are closing.
+    """
+
+    def handle_hup(self) -> None:
+        for process in self.processes:
+            # One that ends now is replaced, and its successor loads the model anyway.
+            if process.pid is not None and process.exitcode is None:
+                os.kill(process.pid, signal.SIGHUP)
 
 
 def prepared_workers(
     served: ServedModel, bound: socket.socket, workers: int
 ) -> Callable[[], None]:
-    """What serves a model in processes, which uvicorn replaces where they die and, at SIGHUP, one
-    after the other.
-    """
+    """What serves a model in several processes."""
     threads = max((os.cpu_count() or 1) // workers, 1)
-    supervisor = Multiprocess(
+    supervisor = Workers(
         server_config(Worker(served, threads), Limits(), workers), [bound]
     )
 
@@ -281,6 +297,12 @@ class ServedModel:
         check_digest(options.model, options.digest)
         return service
 
+    def reload(self) -> Reload:
+        """What loads the model again at SIGHUP, from now on."""
+        reload = Reload(self.service, err.print)
+        reload.on_signal()
+        return reload
+
     def sentences(self) -> list[str]:
         """The examples for the page."""
         if self.options.data is None:
@@ -302,8 +324,13 @@ class Worker:
         os.environ["OMP_NUM_THREADS"] = str(self.threads)
         try:
             served = self.served
+            reload = served.reload()
             return create_app(
-                served.service(), served.access, served.sentences(), served.pass_on
+                served.service(),
+                served.access,
+                served.sentences(),
+                served.pass_on,
+                reload,
             )
         except NqgError as error:
             err.print(f"no new worker: {error}")

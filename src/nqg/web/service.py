@@ -5,16 +5,19 @@ rules are used.
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Generic, Literal, TypeVar, cast
 
 from fastapi import Depends, Request
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nqg.answers import Answer
 from nqg.data.example import Example
@@ -42,6 +45,7 @@ from nqg.web.middleware import Busy, HTTPError, Limits, token_count
 from nqg.web.render import rule_picture
 
 BATCH_DELAY = 0.002  # seconds that a lone sentence waits for others
+IDLE_CHECK = 0.1  # seconds until a replaced service is looked at again
 EXAMPLES_A_RULE = 3
 SUGGESTIONS = 6
 # Sentences of a log that are answered before others get their turn.
@@ -537,8 +541,65 @@ class Service:
         return [by_index[index] for index in range(len(questions))]
 
 
+class CurrentService:
+    """The service that answers requests, which another may replace: a request keeps the one that it
+    began with, and a replaced one stops once its last request has ended.
+    """
+
+    def __init__(self, service: Service, examples: Sequence[str] = ()) -> None:
+        self.service, self._examples = service, examples
+        self._requests = Counter[Service]()
+
+    async def start(self) -> None:
+        await self.service.start(self._examples)
+
+    async def stop(self) -> None:
+        await self.service.stop()
+
+    @contextmanager
+    def request(self) -> Iterator[Service]:
+        """The service for all of one request."""
+        service = self.service
+        self._requests[service] += 1
+        try:
+            yield service
+        finally:
+            self._requests[service] -= 1
+
+    async def replace(self, load: Callable[[], Service]) -> None:
+        """Load another service in a thread, while this one answers, and let it take over.
+
+        Where it cannot be loaded this one stays, and the error is raised.
+        """
+        service = await asyncio.to_thread(load)
+        await service.start(self._examples)
+        old, self.service = self.service, service
+        while self._requests[old]:
+            await asyncio.sleep(IDLE_CHECK)
+        del self._requests[old]
+        await old.stop()
+        # A service is full of cycles; where they wait for the collector, models pile up.
+        del old
+        gc.collect()
+
+
+class ServiceMiddleware:
+    """Gives each request the service that is current when it begins."""
+
+    def __init__(self, app: ASGIApp, current: CurrentService) -> None:
+        self._app, self._current = app, current
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        with self._current.request() as service:
+            scope.setdefault("state", {})["service"] = service
+            await self._app(scope, receive, send)
+
+
 async def service_of(request: Request) -> Service:
-    return cast(Service, request.app.state.service)
+    return cast(Service, request.state.service)
 
 
 Served = Annotated[Service, Depends(service_of)]

@@ -1,0 +1,333 @@
+"""Databases and training files of strangers: how long they take, how much memory, whether Ctrl-C ends them.
+
+    python benchmarks/hostile_data.py databases
+    python benchmarks/hostile_data.py training --seconds 4
+
+Sixty SQLite databases are read as `nqg train --database` reads them: its tables, columns and their values. A hundred
+training files are given to `nqg train`, which is interrupted after some seconds of CPU time. A row is printed for what
+took longest, and counts: tracebacks, hangs (over five seconds for a table, or from Ctrl-C to the end) and processes
+over 500 MB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+from nqg.errors import NqgError
+from nqg.sql.reader import DatabaseReader
+
+SHOP = (
+    "create table lamp (name text, price real)",
+    "insert into lamp values ('Ada', 30), ('Bo', 20)",
+)
+ENDLESS = "with recursive n(x) as (select 1 union all select x + 1 from n)"
+STATEMENTS: tuple[str, ...] = (
+    f"create view v as {ENDLESS} select x from n",
+    f"create view v as {ENDLESS} select count(*) as x from n",
+    f"create view v as {ENDLESS} select max(x) as x, 'a' || x as y from n group by x % 7",
+    "create view v as select * from nothing",
+    "create view v as select unknown_function(name) as x from lamp",
+    "create view v as select hex(zeroblob(1000000000)) as x from lamp",
+    "create view v as select replace(hex(zeroblob(100000)), '0', hex(zeroblob(10000))) as x from lamp",
+    "create view v as select printf('%.*c', 2000000000, 'x') as x",
+    "create view v as select randomblob(500000000) as x from lamp",
+    "create view v as select load_extension('x') as x",
+    "create view v as select writefile('/tmp/x', 'y') as x",
+    "create view v as select a.name from lamp a, lamp b, lamp c, lamp d, lamp e, lamp f, lamp g",
+    "create table t (x text default (hex(zeroblob(1000000000))))",
+    "create table t (x text, y text generated always as (hex(zeroblob(100000000))) virtual)",
+    'create table t ("" text)',
+    'create table t ("a b" text, "select" text, """" text)',
+    'create table "select" ("from" text)',
+    "create table t (x)",
+    "create table t (x text collate nocase primary key) without rowid",
+    "create virtual table t using fts5(x)",
+    "create virtual table t using rtree(id, a, b)",
+    "create table t (x text); create trigger g after insert on t begin delete from lamp; end",
+    "create table t (x text references nothing (y), z integer references t (nowhere))",
+    "create table a (x references b (x)); create table b (x references a (x))",
+    "create view a as select * from lamp; create view b as select * from a, a as c",
+    'create table "x\'; drop table lamp; --" (y text)',
+    'create table "\u202egnirts" ("\u0000" text)',
+    "create table t (x text); insert into t values (cast(x'ff' as text)), (x'00'), (1e999), (null)",
+    "create table t (x text); insert into t values (cast(x'61ff' as text))",
+    "create table t (x text); insert into t values (char(27) || ']0;evil' || char(7))",
+)
+
+
+def filled(*statements: str) -> Callable[[Path], None]:
+    def write(path: Path) -> None:
+        with closing(sqlite3.connect(path)) as connection:
+            for statement in (*SHOP, *statements):
+                connection.executescript(f"{statement};")
+            connection.commit()
+
+    return write
+
+
+def many_tables(count: int, path: Path) -> None:
+    statements = [
+        f"create table t{n} (name{n} text, price{n} real)" for n in range(count)
+    ]
+    filled(*statements)(path)
+
+
+def many_columns(count: int, path: Path) -> None:
+    filled(f"create table t ({', '.join(f'c{n} text' for n in range(count))})")(path)
+
+
+def many_values(count: int, size: int, path: Path) -> None:
+    filled(
+        "create table t (x text)",
+        f"insert into t {ENDLESS} select printf('%0{size}d', x) from n limit {count}",
+    )(path)
+
+
+def nested_views(depth: int, path: Path) -> None:
+    views = ["create view v0 as select name as x from lamp"]
+    views += [
+        f"create view v{n} as select a.x || b.x as x from v{n - 1} a, v{n - 1} b"
+        for n in range(1, depth)
+    ]
+    filled(*views)(path)
+
+
+def damaged(seed: int, path: Path) -> None:
+    filled("create table t (x text)", "create view v as select name from lamp")(path)
+    rng, raw = random.Random(seed), bytearray(path.read_bytes())
+    for _ in range(rng.choice((1, 8, 64, 512))):
+        raw[rng.randrange(len(raw))] = rng.randrange(256)
+    path.write_bytes(raw[: rng.choice((len(raw), len(raw) // 2, 200))])
+
+
+def databases() -> Iterator[Callable[[Path], None]]:
+    """Sixty of them."""
+    yield from map(filled, STATEMENTS)
+    for count in (30, 300, 3_000):
+        yield partial(many_tables, count)
+    for count in (500, 1_990):
+        yield partial(many_columns, count)
+    for count, size in ((200_000, 20), (1_000, 90_000), (3, 20_000_000)):
+        yield partial(many_values, count, size)
+    for depth in (8, 40):
+        yield partial(nested_views, depth)
+    for content in (b"", b"SQLite format 3\0", b"\xff" * 5_000_000):
+        yield lambda path, content=content: path.write_bytes(content)  # type: ignore[misc]
+    yield Path.mkdir
+    yield os.mkfifo
+    yield lambda path: path.symlink_to(path)
+    for seed in range(14):
+        yield partial(damaged, seed)
+
+
+def read_everything(path: Path) -> str:
+    """The schema, and the values of every column, as a training reads them."""
+    reader = DatabaseReader(path)
+    try:
+        schema = reader.schema
+        columns = 0
+        for table in schema.tables:
+            for column in table.columns:
+                reader.column_values(table.name, column)
+                columns += 1
+        return f"{len(schema.tables)} tables, {columns} columns"
+    except NqgError as error:
+        return f"refused: {error}"
+    finally:
+        reader.close()
+
+
+def reads(write: Callable[[Path], None], path: Path) -> tuple[str, float, int]:
+    """What reading gives, in a process of its own; its seconds, and the most megabytes of any process."""
+    write(path)
+    reading, writing = os.pipe()
+    start = time.perf_counter()
+    pid = os.fork()
+    if pid == 0:
+        os.close(reading)
+        try:
+            said = read_everything(path)
+        except BaseException as error:
+            said = f"traceback: {type(error).__name__}: {error}"
+        peaks = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+        most = max(resource.getrusage(who).ru_maxrss for who in peaks) // 1024
+        os.write(writing, json.dumps([said[:300], most]).encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        said, most = json.loads(pipe.read() or '["no answer", 0]')
+    os.waitpid(pid, 0)
+    return said, time.perf_counter() - start, most
+
+
+def attack_databases() -> Counter[str]:
+    counts = Counter[str](tracebacks=0, over_5_s=0, over_500_mb=0)
+    rows = []
+    for number, write in enumerate(databases()):
+        with tempfile.TemporaryDirectory() as folder:
+            said, seconds, most = reads(write, Path(folder) / "shop.db")
+        counts["databases"] += 1
+        counts["refused" if said.startswith("refused") else "read"] += 1
+        counts["tracebacks"] += said.startswith(("traceback", "no answer"))
+        counts["over_5_s"] += seconds > 5
+        counts["over_500_mb"] += most > 500
+        rows.append((seconds, most, number, said))
+    for seconds, most, number, said in sorted(rows, reverse=True)[:8]:
+        print(f"{number:3} {seconds:6.2f} s {most:5} MB {said[:140]}")
+    for _, _, number, said in rows:
+        if said.startswith(("traceback", "no answer")):
+            print(number, said)
+    return counts
+
+
+def training_files(rng: random.Random) -> Iterator[str]:
+    """A hundred files that fit no grammar, or too many."""
+    words = [f"w{n}" for n in range(50)]
+
+    def phrase(least: int, most: int) -> str:
+        return " ".join(rng.choices(words, k=rng.randint(least, most)))
+
+    for size in (100, 1_000, 5_000, 20_000):
+        yield "".join(f"{phrase(3, 10)}\t{phrase(3, 10)}\n" for _ in range(size))
+        yield "".join(f"same words here\tp{n} ( x{n} )\n" for n in range(size))
+        yield "".join(f"word{n} thing{n}\tf{n} ( g{n} )\n" for n in range(size))
+        yield "".join(
+            f"{'a ' * (n % 40 + 1)}\t{'b ' * (n % 37 + 1)}\n" for n in range(size)
+        )
+        yield "".join(
+            f"{phrase(1, 3)} and {phrase(1, 3)}\t{phrase(1, 2)} ; x\n"
+            for _ in range(size)
+        )
+        yield "turn left\tturn ( left )\n" * size
+    for size in (10, 60, 200, 500):
+        yield "".join(
+            f"{phrase(size, size)}\t{phrase(size, size)}\n" for _ in range(50)
+        )
+        yield f"go {'very ' * size}far\tgo ( {'f ( ' * size} x {') ' * size} )\n" * 3
+        yield "".join(
+            f'say {phrase(3, size)}\tsay ( text = " {phrase(3, size)} " )\n'
+            for _ in range(80)
+        )
+        yield "".join(
+            f'{n} {phrase(1, 4)}\t{{"name": "f{n}", "arguments": {{"a": {n}}}}}\n'
+            for n in range(size)
+        )
+        yield f"{'x' * size * 1000}\t{'y' * size * 1000}\n" * 4
+        yield "".join(
+            f"{'词' * (n % size + 1)}\t{'词 ' * (n % size + 1)}\n" for n in range(60)
+        )
+    for text in (
+        "\x1b]0;evil\x07",
+        "\u202eabc",
+        "NT_1",
+        "NT_1 NT_2",
+        "###",
+        "[MASK]",
+        "🏳️‍🌈 é",
+    ):
+        yield f"{text} now\tdo ( {text} )\n" * 2 + f"then {text}\tdo ( )\n"
+    base = [f"{phrase(2, 6)}\tf ( {phrase(1, 3)} )" for _ in range(40)]
+    while True:
+        raw = bytearray("\n".join(base).encode())
+        for _ in range(rng.choice((1, 20, 300))):
+            raw[rng.randrange(len(raw))] = rng.randrange(256)
+        yield raw.decode(errors="surrogateescape")
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def trains(text: str, folder: Path, seconds: float) -> tuple[str, float, int]:
+    """How a training ends that is interrupted after some CPU time; the seconds until then, and its megabytes."""
+    train = folder / "train.tsv"
+    train.write_text(text, errors="surrogateescape")
+    command = [str(Path(sys.executable).parent / "nqg"), "train", str(train)]
+    output = folder / "output"
+    with output.open("w") as file:
+        process = subprocess.Popen(
+            [*command, "-o", str(folder / "model"), "--device", "cpu"],
+            stdout=file,
+            stderr=file,
+        )
+        asked = 0.0
+        while (
+            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            is None
+        ):
+            if not asked and cpu_seconds(process.pid) > seconds:
+                process.send_signal(signal.SIGINT)
+                asked = time.perf_counter()
+            if asked and time.perf_counter() - asked > 60:
+                process.kill()
+            time.sleep(0.02)
+        waited = time.perf_counter() - asked if asked else 0.0
+        _, status, usage = os.wait4(process.pid, 0)
+    code = os.waitstatus_to_exitcode(status)
+    said = output.read_text(errors="replace")
+    process.returncode = code
+    ended = "traceback" if "Traceback" in said else str(code)
+    return f"{ended}: {said[-200:]!r}", waited, usage.ru_maxrss // 1024
+
+
+def attack_training(seconds: float, files: int) -> Counter[str]:
+    counts = Counter[str](tracebacks=0, over_5_s=0, over_1_s=0, over_500_mb=0)
+    rows = []
+    made = training_files(random.Random(40))
+    for number in range(files):
+        with tempfile.TemporaryDirectory() as folder:
+            said, waited, most = trains(next(made), Path(folder), seconds)
+        counts[f"exit code {said.partition(':')[0]}"] += 1
+        counts["files"] += 1
+        counts["tracebacks"] += said.startswith("traceback")
+        counts["over_1_s"] += waited > 1
+        counts["over_5_s"] += waited > 5
+        counts["over_500_mb"] += most > 500
+        rows.append((waited, most, number, said))
+        if said.startswith("traceback"):
+            print(number, said)
+    for waited, most, number, said in sorted(rows, reverse=True)[:5]:
+        print(f"{number:3} {waited:6.2f} s to the end {most:5} MB {said[:140]}")
+    print("most memory", max(row[1] for row in rows), "MB")
+    return counts
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=("databases", "training"))
+    parser.add_argument(
+        "--seconds", type=float, default=4, help="of CPU time until Ctrl-C"
+    )
+    parser.add_argument("--files", type=int, default=100)
+    options = parser.parse_args()
+    if options.what == "databases":
+        counts = attack_databases()
+    else:
+        counts = attack_training(options.seconds, options.files)
+    print(
+        ", ".join(
+            f"{name.replace('_', ' ')}: {number}" for name, number in counts.items()
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()
