@@ -171,13 +171,13 @@ def _without(
         return None
     gone = {*bits.values(), *replaced}
     kept = [rule for rule in grammar if rule not in gone]
-    needed = _needed(kept, list(added), examples, grammar.max_non_terminals)
+    needed = needed_rules(kept, list(added), examples, grammar.max_non_terminals)
     if needed is None or len(needed) > MOST_GROWTH * len(replaced):
         return None
     return Grammar.of([*kept, *needed], grammar.max_non_terminals)
 
 
-def _needed(
+def needed_rules(
     rules: Sequence[Rule],
     candidates: Sequence[Rule],
     examples: Sequence[Example],
