@@ -318,10 +318,11 @@ def main() -> None:
     )
     parser.add_argument("--files", type=int, default=100)
     options = parser.parse_args()
-    if options.what == "databases":
-        counts = attack_databases()
-    else:
-        counts = attack_training(options.seconds, options.files)
+    attacks = {
+        "databases": attack_databases,
+        "training": partial(attack_training, options.seconds, options.files),
+    }
+    counts = attacks[options.what]()
     print(
         ", ".join(
             f"{name.replace('_', ' ')}: {number}" for name, number in counts.items()

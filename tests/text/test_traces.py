@@ -117,7 +117,8 @@ def test_what_does_not_bind_one_trace_is_no_program(derived: str) -> None:
 def test_a_binder_may_bind_two_traces_where_training_has_two() -> None:
     twice = "cat ( nmod = see ( agent = cat , theme = cat ) )"
     traces = fit_traces([*programs_with_relative_clauses(), tokens(twice)])
-    assert traces is not None and traces.binds_many
+    assert traces is not None
+    assert traces.binds_many
     assert not traces.problem(tokens(twice))
 
 

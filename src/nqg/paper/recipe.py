@@ -136,7 +136,7 @@ class Recipe:
     # A file that says which programs are legal; that of FunQL is known.
     target_grammar: str | None = None
     # How T5 reads schemas and writes queries under them, where there are schemas.
-    schema: SchemaSettings = SchemaSettings()
+    schema: SchemaSettings = field(default_factory=SchemaSettings)
     paper: PaperFigures = PaperFigures()
 
     def __post_init__(self) -> None:

@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from nqg.text.brackets import BRACKETS, CLOSING_BRACKETS
-from nqg.text.positions import LEAST_SHARE
 
 # Keys of JSON objects that hold the name of a function, or its arguments.
 NAME_KEYS = ("name", "function", "tool", "intent", "action")
@@ -397,7 +396,8 @@ def _usual_style(programs: Sequence[Sequence[str]]) -> JsonCalls | None:
         styles,
         key=lambda style: (-counts[style], not style.arguments_key, repr(style)),
     )
-    if counts[calls] < LEAST_SHARE * len(programs):
+    # Programs that are no calls stay JSON, but most must be calls.
+    if 2 * counts[calls] < len(programs):
         return None
     return calls
 
