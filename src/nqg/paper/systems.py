@@ -9,11 +9,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from nqg.answers import GRAMMAR, ILLEGAL, Answer
+from nqg.answers import GRAMMAR, ILLEGAL, Answer, program_tokens
 from nqg.data.dataset import Dataset, Split, read_split
 from nqg.data.example import Example, distinct_pairs
 from nqg.data.example_files import required_examples
@@ -64,6 +65,7 @@ from nqg.seq2seq.settings import (
     Seq2seqSettings,
 )
 from nqg.splits.audit import audit
+from nqg.splits.compounds import language_of
 from nqg.splits.partition import Sizes, random_split
 from nqg.sql.schema import Schema
 from nqg.sql.target_grammar import SqlConstants, SqlForm, sql_target_grammar
@@ -719,6 +721,46 @@ def error_figures(data: RecipeData, answers: Sequence[Answer]) -> dict[str, floa
         # An error may have several causes.
         holds = [cause in finding.causes for finding in findings]
         figures[f"error_{cause.name.lower()}"] = sum(holds) / max(len(holds), 1)
+    return figures
+
+
+def unseen_figures(data: RecipeData, answers: Sequence[Answer]) -> dict[str, float]:
+    """Sections 6.1 and 6.2 of the paper: accuracy on the test examples with an atom that training
+    lacks and on the others, and how long answers are beside the longest program of training.
+
+    A share of no examples is left out. Lengths are in the tokens of programs.
+    """
+    language = language_of(data.train)
+    known = set(
+        chain.from_iterable(
+            language.decomposition.atoms(example.target) for example in data.train
+        )
+    )
+    verdicts: dict[str, list[bool]] = {"unseen": [], "seen": []}
+    for example, answer in zip(data.test, answers, strict=True):
+        is_right = answer.target and data.judge.is_right(answer.target, example)
+        is_known = known.issuperset(language.decomposition.atoms(example.target))
+        verdicts["seen" if is_known else "unseen"].append(bool(is_right))
+    figures = {
+        f"{name}_atoms_accuracy": sum(right) / len(right)
+        for name, right in verdicts.items()
+        if right
+    }
+    programs = [answer.target or "" for answer in answers]
+    lengths = {
+        name: max(len(program_tokens(program)) for program in of_part)
+        for name, of_part in (
+            ("longest_trained", [each.target for each in data.train]),
+            ("longest_tested", [each.target for each in data.test]),
+            ("longest_answer", programs),
+        )
+    }
+    longer = sum(
+        len(program_tokens(program)) > lengths["longest_trained"]
+        for program in programs
+    )
+    figures.update({name: float(length) for name, length in lengths.items()})
+    figures["longer_answers"] = longer / len(programs)
     return figures
 
 
