@@ -77,7 +77,7 @@ def test_the_main_table_has_our_mean_and_deviation_beside_the_papers_figure() ->
     main = table(2)
     assert main.header == ("system", "scan, length", "geoquery, tmcd")
     assert ("NQG (mpnet)", "—", "44.0 ± 1.4") in main.rows
-    assert ("NQG (embedded)", "100.0", "—") in main.rows
+    assert ("NQG (embedded)", "100.0 (n = 1)", "—") in main.rows
     assert ("paper: NQG", "100.0", "41.1") in main.rows
     # The paper quotes the first of these figures from others.
     assert ("paper: T5-Base", "14.4‡", "54.3") in main.rows
@@ -143,7 +143,7 @@ def test_our_rows_come_first_and_parsers_before_fallbacks() -> None:
 
 def test_stand_ins_are_labelled() -> None:
     assert "Stand-ins. For t5-base: embedded, flan, mpnet." in table(2).notes
-    assert "For t5-base: embedded, mpnet." in table(5).notes
+    assert "Stand-ins. For t5-base: embedded, mpnet." in table(5).notes
 
 
 def test_only_tables_of_which_something_was_run_are_made() -> None:
