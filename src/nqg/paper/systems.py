@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
-from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -730,38 +729,32 @@ def unseen_figures(data: RecipeData, answers: Sequence[Answer]) -> dict[str, flo
 
     A share of no examples is left out. Lengths are in the tokens of programs.
     """
-    language = language_of(data.train)
-    known = set(
-        chain.from_iterable(
-            language.decomposition.atoms(example.target) for example in data.train
-        )
-    )
-    verdicts: dict[str, list[bool]] = {"unseen": [], "seen": []}
+    atoms = language_of(data.train).decomposition.atoms
+    known: set[str] = set()
+    for example in data.train:
+        known.update(atoms(example.target))
+    right: dict[str, list[bool]] = {}
     for example, answer in zip(data.test, answers, strict=True):
-        is_right = answer.target and data.judge.is_right(answer.target, example)
-        is_known = known.issuperset(language.decomposition.atoms(example.target))
-        verdicts["seen" if is_known else "unseen"].append(bool(is_right))
-    figures = {
-        f"{name}_atoms_accuracy": sum(right) / len(right)
-        for name, right in verdicts.items()
-        if right
-    }
-    programs = [answer.target or "" for answer in answers]
-    lengths = {
-        name: max(len(program_tokens(program)) for program in of_part)
-        for name, of_part in (
-            ("longest_trained", [each.target for each in data.train]),
-            ("longest_tested", [each.target for each in data.test]),
-            ("longest_answer", programs),
-        )
-    }
-    longer = sum(
-        len(program_tokens(program)) > lengths["longest_trained"]
-        for program in programs
-    )
-    figures.update({name: float(length) for name, length in lengths.items()})
-    figures["longer_answers"] = longer / len(programs)
+        name = "seen" if known.issuperset(atoms(example.target)) else "unseen"
+        target = answer.target
+        is_right = target is not None and data.judge.is_right(target, example)
+        right.setdefault(name, []).append(is_right)
+    figures = {}
+    for name, verdicts in right.items():
+        figures[f"{name}_atoms_accuracy"] = sum(verdicts) / len(verdicts)
+    trained = max(program_lengths(example.target for example in data.train))
+    written = program_lengths(answer.target or "" for answer in answers)
+    figures["longest_trained"] = float(trained)
+    tested = program_lengths(example.target for example in data.test)
+    figures["longest_tested"] = float(max(tested))
+    figures["longest_answer"] = float(max(written))
+    longer = sum(length > trained for length in written)
+    figures["longer_answers"] = longer / len(written)
     return figures
+
+
+def program_lengths(programs: Iterable[str]) -> list[int]:
+    return [len(program_tokens(program)) for program in programs]
 
 
 def training_settings(recipe: Recipe, weights: str, seed: int) -> TrainingSettings:
