@@ -149,6 +149,12 @@ def test_a_hybrid_is_stale_when_a_record_that_it_joins_is_newer() -> None:
     assert not is_stale(hybrid, [replace(newer, cell=replace(part, seed=1))])
     assert not is_stale(hybrid, [replace(newer, cell=replace(part, weights="other"))])
     assert not is_stale(newer, [hybrid])
+    # A hybrid that was also joined with the fallback of seed 0 depends on that, too.
+    other = replace(newer, cell=replace(part, seed=0))
+    third = replace(hybrid, cell=replace(cell, seed=2))
+    assert not is_stale(third, [other])
+    figures = {"one_fallback_accuracy": 0.5}
+    assert is_stale(replace(third, figures=figures), [other])
 
 
 def test_no_hybrid_in_the_results_is_stale() -> None:

@@ -23,6 +23,7 @@ from nqg.paper.systems import (
     SystemTask,
     error_figures,
     read_answers,
+    unseen_figures,
     write_answers,
 )
 from nqg.sql.schema import Schema, Table
@@ -327,6 +328,31 @@ def test_errors_are_counted_by_what_training_lacked() -> None:
         "error_unseen_atom": pytest.approx(1 / 3),
         "error_longer_target": pytest.approx(1 / 3),
     }
+    # Only the third program has an atom that training lacks, and no answer is longer than
+    # the programs of training.
+    assert unseen_figures(data, answers) == {
+        "unseen_atoms_accuracy": 0.0,
+        "seen_atoms_accuracy": pytest.approx(1 / 3),
+        "longest_trained": 3.0,
+        "longest_tested": 5.0,
+        "longest_answer": 3.0,
+        "longer_answers": 0.0,
+    }
+    longer = [replace(answers[0], target="x y z z"), *answers[1:]]
+    assert unseen_figures(data, longer)["longer_answers"] == 0.25
+
+
+def test_hybrids_are_also_joined_with_the_fallback_of_seed_0_as_the_papers_are(
+    made: Callable[[RecipeData], Runner], systems: dict[str, Memory]
+) -> None:
+    runner = made(DATA)
+    next(runner.records(("hybrid",), [0]))
+    # The fallback of seed 1 answers nothing.
+    silent = Memory("fallback", *[(None, None)] * 4)
+    changed = replace(runner, runs={**runner.runs, "seq2seq": silent.run})
+    (hybrid,) = changed.records(("hybrid",), [1])
+    assert hybrid.figures["accuracy"] == 0.25
+    assert hybrid.figures["one_fallback_accuracy"] == 0.5
 
 
 def test_a_system_of_others_is_a_cell_like_any_other(

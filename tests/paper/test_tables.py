@@ -77,9 +77,10 @@ def test_the_main_table_has_our_mean_and_deviation_beside_the_papers_figure() ->
     main = table(2)
     assert main.header == ("system", "scan, length", "geoquery, tmcd")
     assert ("NQG (mpnet)", "—", "44.0 ± 1.4") in main.rows
-    assert ("NQG (embedded)", "100.0", "—") in main.rows
+    assert ("NQG (embedded)", "100.0 (n = 1)", "—") in main.rows
     assert ("paper: NQG", "100.0", "41.1") in main.rows
-    assert ("paper: T5-Base", "14.4", "54.3") in main.rows
+    # The paper quotes the first of these figures from others.
+    assert ("paper: T5-Base", "14.4‡", "54.3") in main.rows
 
 
 def test_a_figure_of_fewer_runs_than_others_in_its_row_says_how_many() -> None:
@@ -141,8 +142,8 @@ def test_our_rows_come_first_and_parsers_before_fallbacks() -> None:
 
 
 def test_stand_ins_are_labelled() -> None:
-    assert "For t5-base: embedded, flan, mpnet." in table(2).notes
-    assert "For t5-base: embedded, mpnet." in table(5).notes
+    assert "Stand-ins. For t5-base: embedded, flan, mpnet." in table(2).notes
+    assert "Stand-ins. For t5-base: embedded, mpnet." in table(5).notes
 
 
 def test_only_tables_of_which_something_was_run_are_made() -> None:
@@ -299,3 +300,55 @@ def test_average_ranks_are_those_of_the_paper_where_its_figures_are_ours() -> No
 def test_there_is_no_average_rank_where_a_system_is_missing() -> None:
     assert mean_ranks({"nqg": [1.0, None], "seq2seq": [0.5, 0.5]}) == {}
     assert not [each for each in tables(RESULTS) if "rank" in each.title]
+
+
+def test_accuracies_stand_beside_the_papers_by_unseen_atoms_and_lengths_on_length_splits() -> (
+    None
+):
+    runs = [
+        record(
+            "spider-ssp-template",
+            "seq2seq",
+            "flan",
+            0,
+            accuracy=0.5,
+            unseen_atoms_accuracy=0.375,
+            seen_atoms_accuracy=0.625,
+        ),
+        record(
+            "geoquery-length",
+            "seq2seq",
+            "flan",
+            0,
+            accuracy=0.4,
+            longest_trained=13,
+            longest_tested=21,
+            longest_answer=14,
+            longer_answers=0.0625,
+        ),
+    ]
+    by_title = {each.title: each for each in tables(Results.collected(runs))}
+    atoms = by_title["Accuracy on test examples with unseen atoms, and on the others"]
+    assert ("T5 (flan): others", "—", "62.5") in atoms.rows
+    unseen = "paper: T5-Base: with an atom unseen in training"
+    assert (unseen, "—", "53.9") in atoms.rows
+    lengths = by_title["Lengths of answers on length splits, in tokens"]
+    assert ("T5 (flan): longest answer", "14") in lengths.rows
+    assert ("T5 (flan): % of answers longer than training", "6.2") in lengths.rows
+
+
+def test_deviations_with_one_t5_stand_beside_the_papers() -> None:
+    runs = [
+        record(
+            "geoquery-tmcd",
+            "hybrid",
+            "mpnet+flan",
+            seed,
+            accuracy=0.5,
+            one_fallback_accuracy=share,
+        )
+        for seed, share in enumerate((0.5, 0.52, 0.54))
+    ]
+    found = next(each for each in tables(Results.collected(runs)) if each.number == 9)
+    assert ("NQG-T5 (mpnet+flan) accuracy, one T5", "2.0") in found.rows
+    assert ("paper: NQG-T5-3B accuracy, one T5", "0.4") in found.rows

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from nqg.answers import GRAMMAR, ILLEGAL, Answer
+from nqg.answers import GRAMMAR, ILLEGAL, Answer, program_tokens
 from nqg.data.dataset import Dataset, Split, read_split
 from nqg.data.example import Example, distinct_pairs
 from nqg.data.example_files import required_examples
@@ -64,6 +64,7 @@ from nqg.seq2seq.settings import (
     Seq2seqSettings,
 )
 from nqg.splits.audit import audit
+from nqg.splits.compounds import language_of
 from nqg.splits.partition import Sizes, random_split
 from nqg.sql.schema import Schema
 from nqg.sql.target_grammar import SqlConstants, SqlForm, sql_target_grammar
@@ -719,6 +720,40 @@ def error_figures(data: RecipeData, answers: Sequence[Answer]) -> dict[str, floa
         holds = [cause in finding.causes for finding in findings]
         figures[f"error_{cause.name.lower()}"] = sum(holds) / max(len(holds), 1)
     return figures
+
+
+def unseen_figures(data: RecipeData, answers: Sequence[Answer]) -> dict[str, float]:
+    """Sections 6.1 and 6.2 of the paper: accuracy on the test examples with an atom that training
+    lacks and on the others, and how long answers are beside the longest program of training.
+
+    A share of no examples is left out. Lengths are in the tokens of programs.
+    """
+    atoms = language_of(data.train).decomposition.atoms
+    known: set[str] = set()
+    for example in data.train:
+        known.update(atoms(example.target))
+    right: dict[str, list[bool]] = {}
+    for example, answer in zip(data.test, answers, strict=True):
+        name = "seen" if known.issuperset(atoms(example.target)) else "unseen"
+        target = answer.target
+        is_right = target is not None and data.judge.is_right(target, example)
+        right.setdefault(name, []).append(is_right)
+    figures = {}
+    for name, verdicts in right.items():
+        figures[f"{name}_atoms_accuracy"] = sum(verdicts) / len(verdicts)
+    trained = max(program_lengths(example.target for example in data.train))
+    written = program_lengths(answer.target or "" for answer in answers)
+    figures["longest_trained"] = float(trained)
+    tested = program_lengths(example.target for example in data.test)
+    figures["longest_tested"] = float(max(tested))
+    figures["longest_answer"] = float(max(written))
+    longer = sum(length > trained for length in written)
+    figures["longer_answers"] = longer / len(written)
+    return figures
+
+
+def program_lengths(programs: Iterable[str]) -> list[int]:
+    return [len(program_tokens(program)) for program in programs]
 
 
 def training_settings(recipe: Recipe, weights: str, seed: int) -> TrainingSettings:

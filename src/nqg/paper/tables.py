@@ -21,6 +21,7 @@ from nqg.paper.records import (
     BEST_LEGAL,
     ERRORS,
     LEGAL,
+    ONE_FALLBACK,
     STYLES,
     Cell,
     Record,
@@ -29,6 +30,7 @@ from nqg.paper.records import (
 )
 
 UNKNOWN_FIGURE = "—"
+MARKS = "`‡` is a figure that the paper quotes from others, `†` one with other settings of GeoQuery."
 MEAN_OF_MCD = "scan-mcd"
 # Splits of which publications report the mean, by the name that it has here.
 MEANS: Mapping[str, tuple[str, ...]] = {
@@ -73,6 +75,15 @@ RANKED: tuple[SystemName, ...] = (
     "hybrid",
 )
 
+# What the local folders that our weights lay in are called on the hub; the files there differ from
+# ours (docs/reproduce.md).
+HUB_NAMES = {
+    "bert-tiny": "google/bert_uncased_L-2_H-128_A-2",
+    "minilm": "sentence-transformers/all-MiniLM-L6-v2",
+    "mpnet-base": "sentence-transformers/all-mpnet-base-v2",
+    "flan-t5-small": "google/flan-t5-small",
+}
+
 Row = tuple[str, ...]
 
 
@@ -111,6 +122,8 @@ def tables(results: Results) -> list[ResultTable]:
         best_legal,
         types,
         splits,
+        unseen_atoms,
+        output_lengths,
         errors,
         grammar_sizes,
         deviations,
@@ -189,14 +202,20 @@ def our_rows(
 ) -> list[Row]:
     """A row for each series: its title with a suffix, and a figure for each recipe.
 
-    A figure of fewer runs than others in its row says how many.
+    A figure of fewer runs than others in the rows says how many.
     """
+    figures = {
+        one_series: [
+            results.figure(recipe.name, one_series, name) for recipe in recipes
+        ]
+        for one_series in series
+    }
+    known = filter(None, chain.from_iterable(figures.values()))
+    most = max((figure.runs for figure in known), default=0)
     rows = []
-    for one_series in series:
-        figures = [results.figure(recipe.name, one_series, name) for recipe in recipes]
-        most = max((figure.runs for figure in figures if figure), default=0)
+    for one_series, of_series in figures.items():
         cells = []
-        for figure in figures:
+        for figure in of_series:
             cell = _share(figure)
             if figure and figure.runs < most:
                 cell += f" (n = {figure.runs})"
@@ -228,9 +247,13 @@ def accuracies(
         results, recipes, "train_accuracy", series, " on training examples"
     )
     systems = chain.from_iterable(recipe.paper.accuracy for recipe in recipes)
-    for system in dict.fromkeys(systems):
-        rows.append(paper_row(system, recipes, "accuracy", system))
     notes = stand_ins(results, recipes, "nqg", "seq2seq")
+    for system in dict.fromkeys(systems):
+        first, *cells = paper_row(system, recipes, "accuracy", system)
+        marks = [recipe.paper.marks.get(system, "") for recipe in recipes]
+        rows.append((first, *(cell + mark for cell, mark in zip(cells, marks))))
+    if any(recipe.paper.marks for recipe in recipes):
+        notes = (*notes, MARKS)
     return of_recipes(number, title, recipes, rows, *notes, first="system")
 
 
@@ -305,10 +328,11 @@ def stand_ins(results: Results, recipes: Sequence[Recipe], *systems: str) -> lis
         cell = record.cell
         if cell.recipe in names and cell.system in systems and record.is_stand_in:
             used.setdefault(record.asked, set()).add(cell.weights)
-    return [
+    stood_in = [
         f"For {original}: {', '.join(sorted(used[original]))}."
         for original in sorted(used)
     ]
+    return [f"Stand-ins. {' '.join(stood_in)}"] if stood_in else []
 
 
 def coverage_and_precision(results: Results) -> ResultTable:
@@ -389,6 +413,40 @@ def splits(results: Results) -> ResultTable:
     return ResultTable(6, title, columns, tuple(rows))
 
 
+def unseen_atoms(results: Results) -> ResultTable:
+    """Section 6.1: what an atom that training lacks costs a system without a grammar."""
+    names = ("geoquery-length", *SPIDER)
+    recipes, series = recipes_run(results, names), results.series(names)
+    rows: list[Row] = []
+    for name, title in (
+        ("unseen", "with an atom unseen in training"),
+        ("seen", "others"),
+    ):
+        figure = f"{name}_atoms_accuracy"
+        rows += our_rows(results, recipes, figure, series, f": {title}")
+        rows.append(paper_row(f"T5-Base: {title}", recipes, "errors", figure))
+    title = "Accuracy on test examples with unseen atoms, and on the others"
+    return of_recipes(None, title, recipes, rows, first="system")
+
+
+def output_lengths(results: Results) -> ResultTable:
+    """Section 6.2: whether answers on length splits are longer than the programs of training."""
+    names = ("scan-length", "geoquery-length", "spider-ssp-length")
+    recipes, series = recipes_run(results, names), results.series(names)
+    rows: list[Row] = []
+    for one_series in series:
+        for name in ("longest_trained", "longest_tested", "longest_answer"):
+            means = []
+            for recipe in recipes:
+                figure = results.figure(recipe.name, one_series, name)
+                means.append(_number(figure.mean if figure else None, 0))
+            rows.append((f"{one_series.title}: {name.replace('_', ' ')}", *means))
+        suffix = ": % of answers longer than training"
+        rows += our_rows(results, recipes, "longer_answers", [one_series], suffix)
+    title = "Lengths of answers on length splits, in tokens"
+    return of_recipes(None, title, recipes, rows, first="system")
+
+
 def errors(results: Results) -> ResultTable:
     """Table 7 in figures: what training lacked where a system without a grammar went wrong; causes
     overlap.
@@ -464,8 +522,16 @@ def deviations(results: Results) -> ResultTable:
                 _percent(figure.deviation if figure else None) for figure in figures
             ]
             rows.append((f"{series.title} {name}", *shares))
+        # The paper joins every grammar with the same T5.
+        figures = [
+            results.figure(recipe.name, series, f"{ONE_FALLBACK}_accuracy")
+            for recipe in recipes
+        ]
+        shares = [_percent(figure.deviation if figure else None) for figure in figures]
+        rows.append((f"{series.title} accuracy, one T5", *shares))
     for name, title in (
-        ("NQG-T5-Base", "NQG-T5-Base accuracy"),
+        ("NQG-T5-3B", "NQG-T5-3B accuracy, one T5"),
+        ("NQG-T5-Base", "NQG-T5-Base accuracy, one T5"),
         ("NQG", "NQG accuracy"),
         ("coverage", "NQG coverage"),
         ("precision", "NQG precision"),
@@ -485,9 +551,10 @@ def runs(results: Results) -> ResultTable:
             command = f"{recipe.replace(',', ' --set ')} --systems {series.system}"
             first, _, second = series.weights.partition("+")
             if series.system not in (*FALLBACKS, *PUBLISHED):
-                command += f" --encoder {first}"
+                command += f" --encoder {HUB_NAMES.get(first, first)}"
             if series.system not in (*GRAMMARS, *PUBLISHED):
-                command += f" --seq2seq {second or first}"
+                model = second or first
+                command += f" --seq2seq {HUB_NAMES.get(model, model)}"
             figures = [
                 _share(results.figure(recipe, series, name))
                 for name in ("accuracy", "denotation_accuracy", "train_accuracy")
@@ -548,7 +615,7 @@ def markdown(tables: Iterable[ResultTable]) -> str:
                 lines.append("|---|" + "--:|" * (len(row) - 1))
         lines.append("")
         if table.notes:
-            lines += [f"Stand-ins. {' '.join(table.notes)}", ""]
+            lines += [" ".join(table.notes), ""]
     return "\n".join(lines)
 
 
