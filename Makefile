@@ -12,13 +12,14 @@ WORKERS ?= 2
 demo: $(VENV)/.installed
 	$(BIN)/nqg demo
 
+# Workers take neighbouring tests, which share the models that their file trains.
 test: $(VENV)/.installed-dev
 	$(BIN)/pip check
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	$(BIN)/pytest -n $(WORKERS)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 docs: $(VENV)/.installed-dev         ## the documentation as a site: strict, every link checked
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

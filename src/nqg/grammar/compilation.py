@@ -111,13 +111,13 @@ class InlinedKernel(Kernel):
     def compiled(self) -> Callable[..., Any]:
         import numba
 
-        dispatcher = cast(Any, super().compiled)
+        types: Any = numba.types
+        dispatcher: Any = super().compiled
         template_for = dispatcher.get_call_template
 
         def widened(argument: Any) -> Any:
-            argument = numba.types.unliteral(argument)
-            is_integer = isinstance(argument, numba.types.Integer)
-            return numba.types.int64 if is_integer else argument
+            argument = types.unliteral(argument)
+            return types.int64 if isinstance(argument, types.Integer) else argument
 
         def template_of_widened(arguments: tuple[Any, ...], named: Any) -> Any:
             return template_for(tuple(map(widened, arguments)), named)
