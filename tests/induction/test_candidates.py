@@ -11,7 +11,13 @@ from nqg.grammar.compilation import kernels_in_one_form
 from nqg.grammar.encoding import grammar_arrays
 from nqg.grammar.grammar import Rule
 from nqg.induction import candidates as module
-from nqg.induction.candidates import SplitPool, SplitSettings, all_splits, candidates
+from nqg.induction.candidates import (
+    SpanPair,
+    SplitPool,
+    SplitSettings,
+    all_splits,
+    candidates,
+)
 from nqg.induction.description_length import LabelRule, Labels, TerminalVocabulary
 from oracles import (
     Brackets,
@@ -109,8 +115,9 @@ def splits(rule: Rule, settings: SplitSettings) -> list[tuple[Rule, Rule]]:
     labels, pairs = VOCABULARY.label_rule(rule), []
     for table in all_splits(labels, settings, side_bits):
         for index, bits in enumerate(table.bits.ravel()):
-            pair, factor = table.entry(index)
-            split = pair.split()
+            span, substring, factor = table.entry(index)
+            sides = labels.leaf_source(), labels.leaf_target()
+            split = SpanPair(*sides, *span, *substring).split()
             assert split is not None
             assert bits == rule_bits(split[factor])
             pairs.append((VOCABULARY.rule(split[0]), VOCABULARY.rule(split[1])))
