@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
@@ -155,6 +157,23 @@ def test_the_two_parts_of_a_split_make_the_rule_again(
             assert rule in [
                 composed(outer, index, inner) for index in range(1, outer.arity + 1)
             ]
+
+
+def test_all_splits_of_a_rule_are_handed_out_with_their_own_non_terminals() -> None:
+    rule = LabelRule((1, -1, 2, -1, 3), (4, -2, 5, -1, 6))
+    settings = SplitSettings(max_non_terminals=3)
+    expected: set[tuple[LabelRule, LabelRule]] = set()
+    for table in all_splits(rule, settings, side_bits):
+        for index in range(table.bits.size):
+            span, substring, factor = table.entry(index)
+            sides = rule.leaf_source(), rule.leaf_target()
+            split = SpanPair(*sides, *span, *substring).split()
+            assert split is not None
+            expected.add((split[factor], split[1 - factor]))
+    pool = SplitPool(settings, side_bits, 0.0)
+    pool.add(rule)
+    pool.threshold = -math.inf
+    assert {each[:2] for each in pool.released()} == expected
 
 
 @given(
