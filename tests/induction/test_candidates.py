@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
@@ -11,7 +13,13 @@ from nqg.grammar.compilation import kernels_in_one_form
 from nqg.grammar.encoding import grammar_arrays
 from nqg.grammar.grammar import Rule
 from nqg.induction import candidates as module
-from nqg.induction.candidates import SplitPool, SplitSettings, all_splits, candidates
+from nqg.induction.candidates import (
+    SpanPair,
+    SplitPool,
+    SplitSettings,
+    all_splits,
+    candidates,
+)
 from nqg.induction.description_length import LabelRule, Labels, TerminalVocabulary
 from oracles import (
     Brackets,
@@ -109,8 +117,9 @@ def splits(rule: Rule, settings: SplitSettings) -> list[tuple[Rule, Rule]]:
     labels, pairs = VOCABULARY.label_rule(rule), []
     for table in all_splits(labels, settings, side_bits):
         for index, bits in enumerate(table.bits.ravel()):
-            pair, factor = table.entry(index)
-            split = pair.split()
+            span, substring, factor = table.entry(index)
+            sides = labels.leaf_source(), labels.leaf_target()
+            split = SpanPair(*sides, *span, *substring).split()
             assert split is not None
             assert bits == rule_bits(split[factor])
             pairs.append((VOCABULARY.rule(split[0]), VOCABULARY.rule(split[1])))
@@ -148,6 +157,23 @@ def test_the_two_parts_of_a_split_make_the_rule_again(
             assert rule in [
                 composed(outer, index, inner) for index in range(1, outer.arity + 1)
             ]
+
+
+def test_all_splits_of_a_rule_are_handed_out_with_their_own_non_terminals() -> None:
+    rule = LabelRule((1, -1, 2, -1, 3), (4, -2, 5, -1, 6))
+    settings = SplitSettings(max_non_terminals=3)
+    expected: set[tuple[LabelRule, LabelRule]] = set()
+    for table in all_splits(rule, settings, side_bits):
+        for index in range(table.bits.size):
+            span, substring, factor = table.entry(index)
+            sides = rule.leaf_source(), rule.leaf_target()
+            split = SpanPair(*sides, *span, *substring).split()
+            assert split is not None
+            expected.add((split[factor], split[1 - factor]))
+    pool = SplitPool(settings, side_bits, 0.0)
+    pool.add(rule)
+    pool.threshold = -math.inf
+    assert {each[:2] for each in pool.released()} == expected
 
 
 @given(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from nqg.data.example import Example
 from nqg.errors import SettingsError
 from nqg.induction import tuning, work
-from nqg.induction.induce import Induction, induce
+from nqg.induction.induce import Induction, InductionStep, induce
 from nqg.induction.settings import InductionSettings
 from nqg.induction.tuning import chosen_settings, trials
 from nqg.induction.work import UNITS_A_PULSE, SearchStopped, WorkMeter
@@ -106,6 +107,36 @@ def test_trials_end_at_their_budget_and_truncated_ones_count(
     monkeypatch.setattr(tuning, "TRIALS_WORK", 1000.0)
     assert len(few) < len(list(trials(family())))
     assert chosen_settings(family()).budget == 1.0
+
+
+def test_where_the_first_trial_does_not_end_all_are_made_on_fewer_examples(
+    small_budget: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched: list[tuple[int, bool]] = []
+
+    class Recorded(Induction):
+        def steps(self) -> Iterator[InductionStep]:
+            yield from super().steps()
+            searched.append((len(self.sample), self.is_truncated))
+
+    monkeypatch.setattr(tuning, "Induction", Recorded)
+    monkeypatch.setattr(tuning, "TRIALS_WORK", 1000.0)
+    monkeypatch.setattr(tuning, "FEWEST_EXAMPLES", 5)
+    distinct = len(set(family()))
+    monkeypatch.setattr(tuning, "FIRST_SHARE", 1000.0)
+    first = next(trials(family()))
+    assert searched[0] == (distinct, False)
+    assert not first.changed
+
+    searched.clear()
+    monkeypatch.setattr(tuning, "FIRST_SHARE", 0.5)
+    assert not next(trials(family())).changed
+    sizes = [size for size, _ in searched]
+    assert sizes[0] == distinct
+    assert sizes[1] == distinct // 2
+    assert all(is_truncated for size, is_truncated in searched if size > sizes[-1])
+    list(trials(family()))
+    assert {size for size, _ in searched[2 * len(sizes) :]} == {sizes[-1]}
 
 
 def test_a_search_at_its_budget_tells_what_to_set(small_budget: None) -> None:

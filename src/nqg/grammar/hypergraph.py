@@ -155,7 +155,7 @@ def concatenate(graphs: Iterable[Hypergraph]) -> Hypergraph:
             joined = graph
             continue
         if not has_own_arrays:
-            joined = Hypergraph(*(array.copy() for array in joined))
+            joined = joined.truncate(joined.sentences)
             has_own_arrays = True
         extend(joined, graph)
     if joined is None:

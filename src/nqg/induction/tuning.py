@@ -137,6 +137,8 @@ def trials(
         if not changes:
             share = TRIAL_SHARE if share == FIRST_SHARE else MOST_TIMES * share
 
+        assert induction is not None, "a trial has made a search"
+
         # Keep the settings if they lead to fewer bits; spared lexical rules cost nothing.
         grammar = induction.grammar
         length = description_length(grammar, sample, settings)

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import math
 import os
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -30,7 +32,7 @@ from nqg.slots.instantiate import instantiate_slots
 CHUNK_SIZE = 512
 # Hyperedges that training keeps in memory, about 24 bytes each. Where there are more, the forests of
 # a batch are built when it is learned from. Either way training takes the same steps.
-MOST_KEPT = 1 << 23
+MOST_KEPT = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +90,16 @@ def forest_chunks(grammar: Grammar, examples: Sequence[Example]) -> Iterator[For
     def chunk(start: int) -> Forests:
         return _forests(grammar, examples[start : start + CHUNK_SIZE])
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        # No examples are one empty chunk.
-        yield from pool.map(chunk, range(0, max(len(examples), 1), CHUNK_SIZE))
+    # No examples are one empty chunk.
+    starts = iter(range(0, max(len(examples), 1), CHUNK_SIZE))
+    threads = os.cpu_count() or 1
+    with ThreadPoolExecutor(threads) as pool:
+        # Few chunks are built ahead, so that those that wait take little memory.
+        waiting = deque(pool.submit(chunk, start) for start in islice(starts, threads))
+        while waiting:
+            built = waiting.popleft().result()
+            waiting.extend(pool.submit(chunk, start) for start in islice(starts, 1))
+            yield built
 
 
 def build_forests(grammar: Grammar, examples: Sequence[Example]) -> Forests:
