@@ -55,7 +55,9 @@ class Uses:
     """Which erasers can be in each place of the right derivations of examples, as bits."""
 
     always: dict[RuleArgument, int] = field(default_factory=dict)
-    ever: defaultdict[RuleArgument, int] = field(default_factory=lambda: defaultdict(int))
+    ever: defaultdict[RuleArgument, int] = field(
+        default_factory=lambda: defaultdict(int)
+    )
 
     def add(self, place: RuleArgument, erasers: int) -> None:
         self.always[place] = self.always.get(place, erasers) & erasers
