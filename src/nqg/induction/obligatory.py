@@ -43,7 +43,7 @@ Words = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
+class RuleArgument:
     """An argument of a rule, by the rule's number."""
 
     rule: int
@@ -54,10 +54,12 @@ class Place:
 class Uses:
     """Which erasers can be in each place of the right derivations of examples, as bits."""
 
-    always: dict[Place, int] = field(default_factory=dict)
-    ever: defaultdict[Place, int] = field(default_factory=lambda: defaultdict(int))
+    always: dict[RuleArgument, int] = field(default_factory=dict)
+    ever: defaultdict[RuleArgument, int] = field(
+        default_factory=lambda: defaultdict(int)
+    )
 
-    def add(self, place: Place, erasers: int) -> None:
+    def add(self, place: RuleArgument, erasers: int) -> None:
         self.always[place] = self.always.get(place, erasers) & erasers
         self.ever[place] |= erasers
 
@@ -118,7 +120,7 @@ def uses(grammar: Grammar, examples: Sequence[Example], erasers: Sequence[int]) 
             for rule, mask in zip(
                 rules[has_child].tolist(), erased[has_child].tolist()
             ):
-                found.add(Place(rule, argument), mask)
+                found.add(RuleArgument(rule, argument), mask)
     return found
 
 
