@@ -1,10 +1,12 @@
-"""The batch attack: a grammar that copies, batches of short lines whose programs would be gigabytes.
+"""Attacks on a server: batches whose programs would be gigabytes, and requests that are as costly as can be.
 
     python benchmarks/attack.py --clients 4 --seconds 20
+    python benchmarks/attack.py --costly 500 --model FOLDER --project tools
 
 Starts `nqg serve` with such a grammar, sends batches of 500 lines from several clients at once and asks `/health` ten
 times a second. Prints the server's memory when idle, at its peak and afterwards, how long `/health` took at most, and
-the statuses of the batches.
+the statuses of the batches. With `--costly` it serves a trained model instead, and asks it the hostile sentences of
+`latency.py`: alone with readings, chart and drawings, as chats, and in batches of 13 and 50 kB.
 """
 
 from __future__ import annotations
@@ -12,14 +14,20 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import random
 import signal
+import sys
 import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
+from latency import hostile
+from misleading import PROJECTS
 from nqg import Example, Grammar
+from nqg.data.example_files import read_examples
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from nqg.pipeline.parser import fit_parser
 from serving import Running, started
@@ -106,13 +114,97 @@ def attack(server: Running, clients: int, seconds: float) -> None:
     )
 
 
+def costly_requests(
+    project: str, count: int
+) -> Iterator[tuple[str, dict[str, object]]]:
+    folder, rng = PROJECTS[project], random.Random(40)
+    examples = [
+        *read_examples(folder / "train.tsv"),
+        *read_examples(folder / "test.tsv"),
+    ]
+    for number in range(count):
+        sentence = hostile(examples, rng)
+        match number % 10:
+            case 0:
+                lines = [hostile(examples, rng) for _ in range(64)]
+                text = "\n".join(lines)[: rng.choice((13_000, 50_000))]
+                yield "/api/batch", {"text": text}
+            case 1 | 2:
+                messages = [{"role": "user", "content": sentence}]
+                yield "/v1/chat/completions", {"model": "nqg", "messages": messages}
+            case 3 | 4:
+                yield "/api/parse", {"sentence": sentence, "exact": True}
+            case _:
+                yield (
+                    "/api/parse",
+                    {
+                        "sentence": sentence,
+                        "readings": 10,
+                        "explain": True,
+                        "drawings": True,
+                    },
+                )
+
+
+def costly(server: Running, project: str, count: int) -> bool:
+    """Ask one costly request after the other; whether none hangs, and none takes much memory."""
+    asked(server, "/api/parse", {"sentence": "walk"})
+    idle, is_over = server.mebibytes(), threading.Event()
+    waits, memory = [0.0], [idle]
+
+    def look() -> None:
+        while not is_over.wait(0.1):
+            begin = time.monotonic()
+            asked(server, "/health")
+            waits.append(time.monotonic() - begin)
+            memory.append(server.mebibytes())
+
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    statuses, singles, batches, cpu = Counter[int](), [0.0], [0.0], [0.0]
+    try:
+        for path, message in costly_requests(project, count):
+            begin, spent = time.monotonic(), server.cpu_seconds()
+            status, _ = asked(server, path, message)
+            took = time.monotonic() - begin
+            if path == "/api/batch":
+                batches.append(took)
+            else:
+                singles.append(took)
+                cpu.append(server.cpu_seconds() - spent)
+            statuses[status] += 1
+    finally:
+        is_over.set()
+        watcher.join()
+    hangs = sum(seconds > 5 for seconds in singles)
+    print(f"requests   {count}, statuses {dict(sorted(statuses.items()))}")
+    print(
+        f"sentences  worst {max(singles):.2f} s ({max(cpu):.2f} s of CPU), {hangs} over 5 s"
+    )
+    print(f"batches    worst {max(batches):.2f} s")
+    print(f"/health    {len(waits):,} asked, worst {1000 * max(waits):.0f} ms")
+    print(f"memory     idle {idle:.0f} MiB, peak {max(memory):.0f} MiB")
+    return not hangs and max(memory) < idle + 500
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--clients", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--costly", type=int, default=0, help="how many requests")
+    parser.add_argument("--model", type=Path, help="the folder that is served to them")
+    parser.add_argument("--project", choices=PROJECTS, default="tools")
     options = parser.parse_args()
+    if options.costly:
+        server = started(options.model)
+        try:
+            is_well = costly(server, options.project, options.costly)
+        finally:
+            server.process.send_signal(signal.SIGINT)
+            server.process.wait()
+        sys.exit(not is_well)
     with tempfile.TemporaryDirectory() as folder:
         server = started(copying_model(Path(folder)))
         try:

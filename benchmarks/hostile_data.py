@@ -25,10 +25,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import islice, pairwise
+from operator import itemgetter
 from pathlib import Path
 
 from nqg.errors import NqgError
+from nqg.sql.programs import read_columns
 from nqg.sql.reader import DatabaseReader
 
 SHOP = (
@@ -40,7 +44,7 @@ STATEMENTS: tuple[str, ...] = (
     f"create view v as {ENDLESS} select x from n",
     f"create view v as {ENDLESS} select count(*) as x from n",
     f"create view v as {ENDLESS} select max(x) as x, 'a' || x as y from n group by x % 7",
-    "create view v as select * from nothing",
+    "create view v as select * from elsewhere",
     "create view v as select unknown_function(name) as x from lamp",
     "create view v as select hex(zeroblob(1000000000)) as x from lamp",
     "create view v as select replace(hex(zeroblob(100000)), '0', hex(zeroblob(10000))) as x from lamp",
@@ -59,11 +63,11 @@ STATEMENTS: tuple[str, ...] = (
     "create virtual table t using fts5(x)",
     "create virtual table t using rtree(id, a, b)",
     "create table t (x text); create trigger g after insert on t begin delete from lamp; end",
-    "create table t (x text references nothing (y), z integer references t (nowhere))",
+    "create table t (x text references elsewhere (y), z integer references t (nowhere))",
     "create table a (x references b (x)); create table b (x references a (x))",
     "create view a as select * from lamp; create view b as select * from a, a as c",
     'create table "x\'; drop table lamp; --" (y text)',
-    'create table "\u202egnirts" ("\u0000" text)',
+    'create table "\u202egnirts" ("\u200b" text)',
     "create table t (x text); insert into t values (cast(x'ff' as text)), (x'00'), (1e999), (null)",
     "create table t (x text); insert into t values (cast(x'61ff' as text))",
     "create table t (x text); insert into t values (char(27) || ']0;evil' || char(7))",
@@ -115,7 +119,7 @@ def damaged(seed: int, path: Path) -> None:
     path.write_bytes(raw[: rng.choice((len(raw), len(raw) // 2, 200))])
 
 
-def databases() -> Iterator[Callable[[Path], None]]:
+def databases() -> Iterator[Callable[[Path], object]]:
     """Sixty of them."""
     yield from map(filled, STATEMENTS)
     for count in (30, 300, 3_000):
@@ -135,63 +139,79 @@ def databases() -> Iterator[Callable[[Path], None]]:
         yield partial(damaged, seed)
 
 
-def read_everything(path: Path) -> str:
+@dataclass
+class Reading:
+    """What reading a database gave: the words for it, and how long its slowest table took."""
+
+    said: str = ""
+    slowest: float = 0.0
+    megabytes: int = 0
+
+
+def read_everything(path: Path) -> Reading:
     """The schema, and the values of every column, as a training reads them."""
-    reader = DatabaseReader(path)
+    reader, reading = DatabaseReader(path), Reading()
+    begun = [time.perf_counter()]
+
+    def progress(what: str, number: int, of: int) -> None:
+        begun.append(time.perf_counter())
+
     try:
-        schema = reader.schema
-        columns = 0
-        for table in schema.tables:
-            for column in table.columns:
-                reader.column_values(table.name, column)
-                columns += 1
-        return f"{len(schema.tables)} tables, {columns} columns"
+        tables = reader.schema.tables
+        left_out = list(reader.contents.left_out)
+        columns = list(read_columns(reader, tables, left_out, progress))
+        reading.said = f"{len(tables)} tables, {len(columns)} columns"
+        if left_out:
+            reading.said += f", left out: {'; '.join(left_out)}"
     except NqgError as error:
-        return f"refused: {error}"
+        reading.said = f"refused: {error}"
     finally:
         reader.close()
+    begun.append(time.perf_counter())
+    reading.slowest = max(end - start for start, end in pairwise(begun))
+    peaks = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    most = max(resource.getrusage(who).ru_maxrss for who in peaks)
+    reading.megabytes = most // 1024
+    return reading
 
 
-def reads(write: Callable[[Path], None], path: Path) -> tuple[str, float, int]:
-    """What reading gives, in a process of its own; its seconds, and the most megabytes of any process."""
+def reads(write: Callable[[Path], object], path: Path) -> Reading:
+    """What reading gives, in a process of its own."""
     write(path)
     reading, writing = os.pipe()
-    start = time.perf_counter()
     pid = os.fork()
     if pid == 0:
         os.close(reading)
         try:
-            said = read_everything(path)
+            result = read_everything(path)
         except BaseException as error:
-            said = f"traceback: {type(error).__name__}: {error}"
-        peaks = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-        most = max(resource.getrusage(who).ru_maxrss for who in peaks) // 1024
-        os.write(writing, json.dumps([said[:300], most]).encode())
+            result = Reading(f"traceback: {type(error).__name__}: {error}")
+        result.said = result.said[:300]
+        os.write(writing, json.dumps(asdict(result)).encode())
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
-        said, most = json.loads(pipe.read() or '["no answer", 0]')
+        answered = pipe.read()
     os.waitpid(pid, 0)
-    return said, time.perf_counter() - start, most
+    return Reading(**json.loads(answered)) if answered else Reading("no answer")
 
 
-def attack_databases() -> Counter[str]:
+def attack_databases(first: int = 0, last: int | None = None) -> Counter[str]:
     counts = Counter[str](tracebacks=0, over_5_s=0, over_500_mb=0)
     rows = []
-    for number, write in enumerate(databases()):
+    for number, write in enumerate(islice(databases(), first, last), first):
         with tempfile.TemporaryDirectory() as folder:
-            said, seconds, most = reads(write, Path(folder) / "shop.db")
+            result = reads(write, Path(folder) / "shop.db")
+        is_failure = result.said.startswith(("traceback", "no answer"))
         counts["databases"] += 1
-        counts["refused" if said.startswith("refused") else "read"] += 1
-        counts["tracebacks"] += said.startswith(("traceback", "no answer"))
-        counts["over_5_s"] += seconds > 5
-        counts["over_500_mb"] += most > 500
-        rows.append((seconds, most, number, said))
-    for seconds, most, number, said in sorted(rows, reverse=True)[:8]:
-        print(f"{number:3} {seconds:6.2f} s {most:5} MB {said[:140]}")
-    for _, _, number, said in rows:
-        if said.startswith(("traceback", "no answer")):
-            print(number, said)
+        counts["refused" if result.said.startswith("refused") else "read"] += 1
+        counts["tracebacks"] += is_failure
+        counts["over_5_s"] += result.slowest > 5
+        counts["over_500_mb"] += result.megabytes > 500
+        rows.append((is_failure, result.slowest, number, result))
+    for is_failure, slowest, number, result in sorted(rows, key=itemgetter(0, 1))[::-1]:
+        if is_failure or slowest > 1:
+            print(f"{number:3} {slowest:6.2f} s {result.megabytes:5} MB {result.said}")
     return counts
 
 
@@ -318,11 +338,9 @@ def main() -> None:
     )
     parser.add_argument("--files", type=int, default=100)
     options = parser.parse_args()
-    attacks = {
-        "databases": attack_databases,
-        "training": partial(attack_training, options.seconds, options.files),
-    }
-    counts = attacks[options.what]()
+    counts = attack_databases() if options.what == "databases" else None
+    if counts is None:
+        counts = attack_training(options.seconds, options.files)
     print(
         ", ".join(
             f"{name.replace('_', ' ')}: {number}" for name, number in counts.items()

@@ -30,9 +30,9 @@ Item = TypeVar("Item")
 WIDE = 200
 # What shells report for a command that Ctrl-C ended.
 STOPPED = 130
-# How long Ctrl-C waits for compiled code. Steps of training of 2,000 long examples take 0.8 s on
-# a busy machine.
-INTERRUPT_SECONDS = 0.7
+# How long Ctrl-C waits for compiled code and for the end of the process, in seconds: most steps
+# of any work are shorter.
+INTERRUPT_SECONDS = 0.4
 
 plain = partial(Console, highlight=False, markup=False, soft_wrap=True)
 out = plain(width=None if sys.stdout.isatty() else WIDE)

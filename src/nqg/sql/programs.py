@@ -48,8 +48,9 @@ from nqg.types.target_grammar import TargetGrammar
 
 # Values that questions and queries must share before a column is a slot unasked.
 FEWEST = 2
-# Seconds that reading the values of one column may take, of a table that nobody named.
-SEARCH_SECONDS = 10.0
+# Seconds that reading the values of one column may take, of a table that nobody named: longer
+# than half a million different texts take, and not so long that somebody takes it for a hang.
+SEARCH_SECONDS = 4.0
 # Where so many columns stand behind their tables, these say enough.
 QUALIFIED = 0.9
 
@@ -186,7 +187,7 @@ class SqlPrograms:
         left_out: list[str] = []
         if questions:
             reader = DatabaseReader(database)
-            columns = _read_columns(reader, self.schema.tables, left_out, progress)
+            columns = read_columns(reader, self.schema.tables, left_out, progress)
             for column, read in columns:
                 names = Gazetteer.of(zip(read, read), tokenize)
                 shown: set[str] = set()
@@ -220,7 +221,7 @@ class SqlPrograms:
         )
 
 
-def _read_columns(
+def read_columns(
     reader: DatabaseReader,
     tables: Sequence[Table],
     left_out: list[str],

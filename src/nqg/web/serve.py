@@ -163,7 +163,8 @@ def serve(options: ServeOptions) -> None:
 
     The page is at http://127.0.0.1:8000, the description of the API at /docs.
     Ctrl-C stops the server after it has answered pending requests; SIGHUP loads
-    the model again. Beyond this machine, every request must carry a token. Clients of OpenAI find a chat model at /v1.
+    the model again. Beyond this machine, every request must carry a token.
+    Clients of OpenAI find a chat model at /v1.
     """
     access = Access.for_host(options.host, options.token, options.allowed_hosts)
     check_review(options)
