@@ -20,9 +20,15 @@ Histogram = Mapping[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """A split, measured; `dev` takes no part in the comparison of test with train.
+    """A split, measured. `dev` takes no part in the comparison of test with train.
 
     `lengths` has the lengths of sources and targets in each subset, in tokens.
+
+    >>> from nqg import Split, audit
+    >>> pairs = [Example(word, f"{word} ( all )") for word in ("city", "state", "river")]
+    >>> found = audit(pairs, Split((0, 1), (2,)))
+    >>> found.unseen_atoms
+    1
     """
 
     name: str
