@@ -38,7 +38,7 @@ class TypeSettings:
     inferred. Examples with illegal programs are refused or, with `skip_illegal`, left out.
 
     >>> TypeSettings("none").target_grammar, TypeSettings().target_grammar
-    ('none', 'inferred')
+    ('none', 'auto')
     """
 
     target_grammar: str = AUTOMATIC
@@ -59,7 +59,7 @@ class ConfidenceSettings:
     second reader is trained on a CPU, one. A model abstains where its confidence is too low for
     `least_precision`, the share of its answers that should be right.
 
-    >>> ConfidenceSettings(least_precision=0.9).hold_out
+    >>> str(ConfidenceSettings(least_precision=0.9).hold_out)
     'random'
     """
 

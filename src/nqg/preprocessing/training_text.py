@@ -289,7 +289,7 @@ def tokenized(examples: Sequence[Example], text: Preprocessor) -> Sequence[Examp
     """Raw examples as a grammar and a model learn from them: with spaces between tokens.
 
     >>> pairs = [Example(f"Turn on the {name}.", f"turn_on({name})") for name in ("lamp", "fan")]
-    >>> tokenized(pairs)[0].target
+    >>> tokenized(pairs, fit_text(pairs))[0].target
     'turn_on ( lamp )'
     """
     if text.is_plain and not text.programs.is_encoded:

@@ -27,8 +27,8 @@ class Audit:
     >>> from nqg import Split, audit
     >>> pairs = [Example(word, f"{word} ( all )") for word in ("city", "state", "river")]
     >>> found = audit(pairs, Split((0, 1), (2,)))
-    >>> found.unseen_atoms
-    1
+    >>> found.unseen_atom_share
+    1.0
     """
 
     name: str
@@ -101,8 +101,8 @@ def audits(
                 dev=dev,
                 test=test,
                 unseen_atom_examples=int(has_unseen.sum()),
-                compound_divergence=tallied_divergence(sides.compounds),
-                atom_divergence=tallied_divergence(sides.atoms),
+                compound_divergence=float(tallied_divergence(sides.compounds)),
+                atom_divergence=float(tallied_divergence(sides.atoms)),
                 test_templates=len(test_templates),
                 shared_templates=len(test_templates & train_templates),
                 lengths=lengths,
