@@ -72,7 +72,7 @@ def test_the_archives_unpack_to_folders_for_from_pretrained(
         assert parser.parse(f"{name} twice").target == f"{name.upper()} twice"
         # The card has the scores on the test sentences, and coverage beside precision.
         card = (tmp_path / stem / "README.md").read_text()
-        assert "coverage `1`, precision `1`, on `test.tsv`, 4 examples" in card
+        assert "`coverage` `1`, `precision` `1`, on `test.tsv`, 4 examples" in card
 
 
 def test_the_checksums_are_those_of_the_archives(dist: Path) -> None:

@@ -479,7 +479,7 @@ def load(
 
     >>> load("no/such/model")
     Traceback (most recent call last):
-    nqg.errors.NqgError: no/such/model
+    nqg.errors.NqgError: no/such/model: no such folder; `nqg train TRAIN -o no/such/model` would make a model there
     """
     if is_of_kind(Path(folder), SEQ2SEQ_KIND):
         return TokenSystem.load(folder, device)
