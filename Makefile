@@ -7,7 +7,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test docs check format golden lock dist clean
+.PHONY: demo test docs check format golden lock dist release clean
 
 demo: $(VENV)/.installed
 	$(BIN)/nqg demo
@@ -42,6 +42,9 @@ dist: $(VENV)/.created               ## the source archive and the wheel, in dis
 	$(BIN)/pip install --quiet -c constraints.txt hatchling
 	rm -rf dist
 	$(BIN)/python -m hatchling build -d dist
+
+release: dist $(VENV)/.installed     ## what dist makes, and two trained parsers as archives
+	$(BIN)/python deploy/release_models.py
 
 clean:
 	rm -rf $(VENV) site dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -10,7 +10,7 @@ import nqg
 
 HEAD = """# Reference
 
-Every public name of `nqg`, from its docstrings; `make golden` writes this page anew. The command line is described by
+Every public name of `nqg`, from its docstrings. `make golden` writes this page anew. The command line is described by
 `nqg --help` and `nqg VERB --help`.
 """
 

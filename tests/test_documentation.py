@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import os
 import re
 import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 
+import nqg
 from api_reference import api_reference
 from conftest import PROJECT
 from nqg.cli.main import COMMANDS, load_command
@@ -24,8 +27,10 @@ LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
 SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 OPTION = re.compile(r"(?<![\w-])(--?[a-zA-Z][\w-]*)")
 QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
+README = PROJECT / "README.md"
 RESULTS = "<!-- nqg report results -->\n"
 MOST_WORDS = 2500  # on a page that people read; tables and reference that are made, and figures, are looked up instead
+MOST_WORDS_IN_ALL = 45_000
 LOOKED_UP = {"docs/api.md", "docs/performance.md", "docs/reproduce.md"}
 
 
@@ -179,6 +184,24 @@ def test_the_page_of_results_holds_the_tables_of_the_records() -> None:
     assert page.read_text() == text, "make golden"
 
 
+def test_every_public_name_has_a_sentence_and_an_example() -> None:
+    for name in nqg.__all__:
+        if not name.startswith("_"):
+            text = inspect.getdoc(getattr(nqg, name)) or ""
+            assert text.split("\n\n")[0].endswith("."), name
+            assert ">>> " in text, f"{name} has no example"
+
+
+def test_the_pages_together_can_be_read() -> None:
+    """Generated pages and tables aside; marks of tables and headings are no words."""
+    total = 0
+    for page in (PROJECT / "README.md", *(PROJECT / "docs").glob("*.md")):
+        if page.name not in ("api.md", "settings.md"):
+            words = page.read_text().split(RESULTS)[0].split()
+            total += sum(re.search(r"\w", word) is not None for word in words)
+    assert total <= MOST_WORDS_IN_ALL
+
+
 FIGURE = re.compile(r"\d[\d,]*\.\d+(?= %)|\d+(?= %)")
 
 
@@ -202,6 +225,38 @@ def test_figures_beside_the_paper_are_those_of_the_results() -> None:
     results = (PROJECT / "docs" / "reproduce.md").read_text().split(RESULTS)[1]
     for figure in re.findall(r"\d+\.\d", table):
         assert re.search(rf"(?<![\d.]){figure}(?!\d)", results), figure
+
+
+def test_the_figures_that_readme_compares_are_those_of_records_and_of_their_pages() -> (
+    None
+):
+    rows = re.findall(r"^\| (.*?) \| ([\d.]+) %", README.read_text(), re.MULTILINE)
+    figures = {name.partition(":")[0]: figure for name, figure in rows}
+    taught = [
+        record.figures["accuracy"] or 0.0
+        for record in records(PROJECT / "results")
+        if (record.cell.recipe, record.cell.system) == ("geoquery-tmcd", "taught")
+    ]
+    assert len(taught) >= 3
+    assert figures["GeoQuery, TMCD split"] == f"{100 * fmean(taught):.1f}"
+    slog = (PROJECT / "docs" / "slog.md").read_text()
+    assert f"| **all** | **{figures['SLOG']}** |" in slog
+
+
+CLAIM = re.compile(r"\babstains? where it is unsure", re.IGNORECASE)
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/index.md"])
+def test_a_page_that_promises_abstentions_says_what_they_cost(name: str) -> None:
+    """Coverage beside precision, as a share answered and a share of these that are right."""
+    text = " ".join((PROJECT / name).read_text().split())
+    assert CLAIM.search(text)
+    real_use = " ".join((PROJECT / "docs" / "real-use.md").read_text().split())
+    measured = re.search(r"answers (\d+) % of the sentences, and (\d+) %", real_use)
+    assert measured
+    coverage, precision = measured.groups()
+    shares = rf"answers {coverage} %( of these sentences)?, (and )?{precision} % of"
+    assert re.search(shares, text)
 
 
 def test_the_pictures_are_those_that_the_script_draws() -> None:

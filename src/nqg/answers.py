@@ -111,7 +111,7 @@ class Correction:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The program that a system gives for a sentence; without a `target` it abstains, and is falsy.
+    """The program that a system gives for a sentence. Without a `target` it abstains, and is falsy.
 
     `reason` says why nobody answered or, of a hybrid, what the other reader says. An answer of a
     grammar comes with its `reading` and, if asked for, with the most probable `readings`, illegal
@@ -130,6 +130,9 @@ class Answer:
 
     An abstention may have the answer that was `withheld` for its low confidence and, if gaps were
     asked for, the `nearest` training sentence with what the system makes of it.
+
+    >>> print(Answer("hop", "JUMP").target, bool(Answer("fly", None, reason="no derivation")))
+    JUMP False
     """
 
     source: str
@@ -179,7 +182,7 @@ class Answer:
         return f"Answer({', '.join(shown)})"
 
     def explain(self) -> str:
-        """The derivation, drawn, and all else about the answer; of an abstention what is missing.
+        """The derivation, drawn, and all else about the answer. Of an abstention, what is missing.
 
         >>> print(Answer("fly", reason="no derivation: no rule knows 'fly'").explain())
         abstained: no derivation: no rule knows 'fly'
@@ -221,7 +224,7 @@ class Answer:
 
     @property
     def answered_by(self) -> str | None:
-        """The system that gave the program; None where nobody did."""
+        """The system that gave the program. None where nobody did."""
         return None if self.target is None else self.system
 
     @property
@@ -235,7 +238,7 @@ class Answer:
 
     @property
     def call(self) -> Call | None:
-        """The call that the program is; None where there is no program.
+        """The call that the program is. None where there is no program.
 
         >>> Answer("wake me at 7", 'alarm(time="7:00")').call
         Call(name='alarm', arguments={'time': '7:00'}, positional=())
@@ -250,12 +253,12 @@ class Answer:
 
     @property
     def calls(self) -> tuple[Call, ...]:
-        """The calls of the program, in their order; none where there is no program."""
+        """The calls of the program, in their order. None where there is no program."""
         return () if self.target is None else read_calls(self.target)
 
     @property
     def first(self) -> Answer:
-        """The answer of a hybrid's grammar; of other systems the answer itself."""
+        """The answer of a hybrid's grammar. Of other systems, the answer itself."""
         return self.parts[0] if self.parts else self
 
     @property
@@ -320,7 +323,15 @@ def distinct_candidates(answers: Iterable[Answer]) -> list[Answer]:
 
 
 class System(Protocol):
-    """Whatever turns sentences into programs."""
+    """Whatever turns sentences into programs.
+
+    >>> class Echo:
+    ...     def answers(self, sentences):
+    ...         return [Answer(each, each.upper()) for each in sentences]
+    >>> system: System = Echo()
+    >>> [answer.target for answer in system.answers(["walk"])]
+    ['WALK']
+    """
 
     def answers(self, sentences: Iterable[str]) -> Iterable[Answer]:
         """An answer to each sentence, in their order."""
@@ -367,7 +378,7 @@ def program_tokens(program: str) -> Tokens:
 
 
 def exact_match(prediction: str | None, reference: str) -> bool:
-    """Whether two programs have the same tokens; an abstention matches nothing.
+    """Whether two programs have the same tokens. An abstention matches nothing.
 
     >>> exact_match("answer(state)", "answer ( state )")
     True

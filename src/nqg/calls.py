@@ -65,7 +65,7 @@ class NotACall(FormatError):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function's name and arguments; those without a keyword are `positional`.
+    """A function's name and arguments. Those without a keyword are `positional`.
 
     >>> Call("set_alarm", {"time": "7:30"}).to_json()
     {'name': 'set_alarm', 'arguments': {'time': '7:30'}}
@@ -76,7 +76,7 @@ class Call:
     positional: tuple[Value, ...] = ()
 
     def to_json(self) -> dict[str, JsonValue]:
-        """The call as an object for JSON; `positional` is there only if there are such arguments.
+        """The call as an object for JSON. `positional` is there only if there are such arguments.
 
         >>> Call("turn", {}, ("right", 120)).to_json()
         {'name': 'turn', 'arguments': {}, 'positional': ['right', 120]}
@@ -110,7 +110,7 @@ def _to_json(value: Value) -> JsonValue:
 
 
 def read_calls(program: str) -> tuple[Call, ...]:
-    """The calls of a program, in their order; there is at least one.
+    """The calls of a program, in their order. There is at least one.
 
     >>> read_calls('play(song="Hey Jude", volume=7); lights ( kitchen , off )')
     (Call(name='play', arguments={'song': 'Hey Jude', 'volume': 7}, positional=()), \

@@ -29,7 +29,14 @@ FAILED, MISUSED = 1, 2
 
 
 class NqgError(Exception):
-    """Base of everything that nqg raises on purpose; its text is meant for the user."""
+    """Base of everything that nqg raises on purpose. Its text is meant for the user.
+
+    >>> try:
+    ...     raise FormatError("expected 2 columns, found 1")
+    ... except NqgError as error:
+    ...     print(error)
+    expected 2 columns, found 1
+    """
 
     exit_code: ClassVar[int] = FAILED
 

@@ -72,6 +72,26 @@ def test_a_model_is_trained_saved_and_named() -> None:
     assert [path.name for path in Path("models").iterdir()] == ["mine"]
 
 
+def test_a_learning_curve_is_measured_and_drawn() -> None:
+    words = (*SIXTY_STEPS, *changed("confidence.folds=0"), "--plot", "curve.svg")
+    result = nqg("train.tsv", "-o", "mine", *words)
+    curve = re.findall(
+        r"learned from (\d+) examples: accuracy ([\d.]+) %", result.stdout
+    )
+    # A fifth of the 60 examples is held out; quarters of the others are learned from.
+    assert [int(count) for count, _ in curve] == [12, 24, 36, 48]
+    assert float(curve[0][1]) < float(curve[-1][1])
+    assert Path("curve.svg").read_text().startswith("<?xml")
+    assert result.stderr.splitlines()[-2:] == ["wrote mine", "wrote curve.svg"]
+    assert Parser.load("mine", "cpu").parse("jump twice").target == "I_JUMP I_JUMP"
+
+
+def test_a_picture_of_another_format_is_refused_before_training() -> None:
+    with pytest.raises(NqgError, match=r"a plot is written as \.png or \.svg"):
+        nqg("train.tsv", "-o", "mine", "--plot", "curve.pdf")
+    assert not Path("mine").exists()
+
+
 def test_without_a_word_about_induction_trials_choose_its_settings() -> None:
     words = (
         "train.tsv",
@@ -499,6 +519,10 @@ def test_a_gpu_that_is_not_there_is_said_to_be_missing() -> None:
         (
             ("train.tsv", "-o", "m", "--grammar", "rules.txt", "--preset", "scan"),
             "is for inducing a grammar",
+        ),
+        (
+            ("train.tsv", "-o", "m", "--grammar", "rules.txt", "--plot", "a.svg"),
+            "holds sentences out",
         ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.paper.test_spider_schemas import PETS, _written
+from test_spider_schemas import PETS, _written
 
 from nqg.answers import Answer
 from nqg.data.example import Example

@@ -7,12 +7,14 @@ is complete.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from nqg.answers import System
 from nqg.cli.options import (
     Device,
     Preset,
@@ -31,16 +33,20 @@ from nqg.cli.terminal import (
     report_written,
 )
 from nqg.cli.training_display import TrainingDisplay
+from nqg.data.example import Example, in_scope
+from nqg.data.example_files import read_examples
 from nqg.errors import NqgError, counted
+from nqg.extensions import load_extension
 from nqg.induction.settings import InductionSettings
 from nqg.inference.hybrid import TokenSystem
 from nqg.model.checkpoint import RULES_FILE, load_model
 from nqg.model.settings import TrainingSettings
-from nqg.pipeline.events import TrainReport
+from nqg.pipeline.events import TrainReport, only_progress
+from nqg.pipeline.learning_curve import CurvePoint, learning_curve
 from nqg.pipeline.settings import NONE, TEACHING, TrainSettings, recorded_settings
 from nqg.pipeline.train import train as run_training
 from nqg.settings_reader import changed_settings, updated_settings
-from nqg.training.processes import is_main_process
+from nqg.training.processes import is_main_process, process_count
 
 LEFT_OUT = (
     "no derivation yields their program; `nqg evaluate` with --breakdown on the training file "
@@ -191,6 +197,16 @@ class TrainOptions:
             show_default="the examples alone",
         ),
     ] = None
+    plot: Annotated[
+        Path | None,
+        option(
+            "--plot",
+            "PICTURE",
+            "Also draw the learning curve of TRAIN, as .png or .svg. It takes about three more "
+            "trainings.",
+            FILES,
+        ),
+    ] = None
     device: Device = None
 
 
@@ -208,6 +224,8 @@ def train(options: TrainOptions) -> None:
     _check_output(options.output)
     device = checked_device(options.device)
     settings = _settings(options)
+    if options.plot:
+        _check_plot(options.plot, options)
     folder = options.output.with_name(f"{options.output.name}.training")
     if not is_main_process():
         err.quiet = out.quiet = True
@@ -236,20 +254,39 @@ def train(options: TrainOptions) -> None:
     system.save(options.output)
     shutil.rmtree(folder, ignore_errors=True)
     assert display.report is not None, "a training ends with its report"
+    is_parser = not isinstance(system, TokenSystem)
+    if not output.as_json:
+        _print_report(display.report, is_parser=is_parser)
+    curve: list[CurvePoint] = []
+    if options.plot:
+        with interruptible(f"{options.output} is complete, only the curve is missing"):
+            curve = _curve(options, settings, device)
     if output.as_json:
-        figures = asdict(display.report) | {"folder": str(options.output)}
-        for name in ("calibrator", "dev_scores", "repeated"):
-            del figures[name]
-        figures["next_steps"] = list(map(str, display.report.next_steps))
-        calibrator = display.report.calibrator
-        if calibrator:
-            figures["threshold"] = calibrator.threshold
-            figures["expected"] = asdict(calibrator.expected)
-            figures["new_templates"] = asdict(calibrator.new_templates)
+        figures = _figures(display.report) | {"folder": str(options.output)}
+        if options.plot:
+            figures["learning_curve"] = list(map(asdict, curve))
         out.print_json(data=figures)
     else:
-        _print_report(display.report, is_parser=not isinstance(system, TokenSystem))
+        for point in curve:
+            out.print(f"learned from {point.examples:,} examples: {point.scores}")
     report_written(options.output)
+    if options.plot:
+        load_extension("nqg.paper.plots:draw_learning_curve")(options.plot, curve)
+        report_written(options.plot)
+
+
+def _figures(report: TrainReport) -> dict[str, Any]:
+    """What a program wants to know of a training."""
+    figures = asdict(report)
+    for name in ("calibrator", "dev_scores", "repeated"):
+        del figures[name]
+    figures["next_steps"] = list(map(str, report.next_steps))
+    calibrator = report.calibrator
+    if calibrator:
+        figures["threshold"] = calibrator.threshold
+        figures["expected"] = asdict(calibrator.expected)
+        figures["new_templates"] = asdict(calibrator.new_templates)
+    return figures
 
 
 def _check_output(folder: Path) -> None:
@@ -267,6 +304,40 @@ def _check_output(folder: Path) -> None:
         raise NqgError(
             f"{folder}: the folder is not empty and not a model folder; choose another with -o"
         )
+
+
+def _check_plot(picture: Path, options: TrainOptions) -> None:
+    load_extension("nqg.paper.plots:check_picture", "--plot")(picture)
+    if options.start_from or options.grammar:
+        reason = (
+            "holds sentences out, which the rules of --from or --grammar may know; "
+            "omit one of them"
+        )
+        raise typer.BadParameter(reason, param_hint="--plot")
+    if process_count() > 1:
+        reason = "draws what one process learns; leave it out with several"
+        raise typer.BadParameter(reason, param_hint="--plot")
+
+
+def _curve(
+    options: TrainOptions, settings: TrainSettings, device: str | None
+) -> list[CurvePoint]:
+    """How parsers of parts of the examples fare on others, without a threshold."""
+    settings = replace(settings, confidence=replace(settings.confidence, folds=0))
+
+    def learn(examples: Sequence[Example]) -> System:
+        with TrainingDisplay() as display:
+            return run_training(
+                examples,
+                settings=settings,
+                database=options.database,
+                tools=options.tools,
+                device=device,
+                listener=only_progress(display),
+            )
+
+    examples = in_scope(read_examples(options.data, allows_out_of_scope=True))
+    return list(learning_curve(examples, learn, settings.training.seed))
 
 
 def _settings(options: TrainOptions) -> TrainSettings:

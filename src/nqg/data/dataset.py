@@ -28,9 +28,13 @@ class Parts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Zero-based positions in a dataset; `made_by` says how they were chosen (method, seed, settings).
+    """Zero-based positions in a dataset. `made_by` says how they were chosen (method, seed, settings).
 
     A position may repeat inside one part (SCAN's published jump split repeats one command), never across parts.
+
+    >>> examples = [Example("jump", "J"), Example("walk", "W"), Example("run", "R")]
+    >>> [example.source for example in Split(train=(0, 2), test=(1,)).parts(examples).train]
+    ['jump', 'run']
     """
 
     train: tuple[int, ...]
@@ -75,7 +79,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """Examples with named splits; a split is made, or its file fetched, when it is asked for.
+    """Examples with named splits. A split is made, or its file fetched, when it is asked for.
 
     >>> jump, run = Example("jump", "I_JUMP"), Example("run", "I_RUN")
     >>> dataset = Dataset("tiny", (jump, run), {"halves": lambda: Split(train=(0,), test=(1,))})
@@ -98,7 +102,7 @@ class Dataset:
         return tuple(self.split_makers)
 
     def split(self, name: str) -> tuple[list[Example], list[Example]]:
-        """The train and the test examples of a split; `parts` gives its dev examples too."""
+        """The train and the test examples of a split. `parts` gives its dev examples too."""
         parts = self.parts(name)
         return parts.train, parts.test
 
@@ -131,7 +135,15 @@ class McdSplit:
 
 
 def read_split(path: Path | str, size: int | None = None) -> Split:
-    """The split in a file, ours or one of those published; given the dataset's `size`, it must fit that."""
+    """The split in a file, ours or one of those published. Given the dataset's `size`, it must fit that.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "split.json"
+    ...     write_split(path, Split((0, 2), (1,)))
+    ...     read_split(path, size=3).test
+    (1,)
+    """
     path, values = Path(path), read_json(Path(path))
     try:
         if isinstance(values, dict) and "trainIdxs" in values:
@@ -145,7 +157,14 @@ def read_split(path: Path | str, size: int | None = None) -> Split:
 
 
 def write_split(path: Path | str, split: Split) -> None:
-    """Write a split file, atomically: same split, same bytes, positions many to a line."""
+    """Write a split file, atomically: same split, same bytes, positions many to a line.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write_split(Path(folder) / "split.json", Split((0,), (1,)))
+    ...     print((Path(folder) / "split.json").exists())
+    True
+    """
     path = Path(path)
     try:
         write_text(path, split_text(split))

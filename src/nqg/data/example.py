@@ -11,7 +11,7 @@ OUT_OF_SCOPE = "OUT_OF_SCOPE"
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A (source, target) pair of strings; `id` is its name in the dataset it came from, where it has one.
+    """A (source, target) pair of strings. `id` is its name in the dataset it came from, where it has one.
 
     A sentence with the target `OUT_OF_SCOPE` has no program: the right answer is to abstain.
 

@@ -19,12 +19,19 @@ from nqg.settings_reader import read_dataclass
 def read_examples(
     path: Path | str, *, allows_out_of_scope: bool = False
 ) -> list[Example]:
-    """The examples of a `.tsv`, `.csv` or `.jsonl` file; a bad line is refused with file, line and
+    """The examples of a `.tsv`, `.csv` or `.jsonl` file. A bad line is refused with file, line and
     reason.
 
     Only `.jsonl` has ids: other examples have `id=None` and are known by their position. A sentence
     without a program, or with the program `OUT_OF_SCOPE`, is out of scope, which is refused unless
     the caller allows it.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "pairs.tsv"
+    ...     _ = path.write_text("jump twice\\tJ J\\n")
+    ...     read_examples(path)[0].target
+    'J J'
     """
     path = Path(path)
     examples = list(streamed_examples(path, allows_out_of_scope=allows_out_of_scope))
@@ -68,7 +75,14 @@ def first_line(path: Path) -> int:
 
 
 def write_examples(path: Path | str, examples: Iterable[Example]) -> None:
-    """Write examples as the extension of `path` says, atomically; `.tsv` drops ids, `.jsonl` keeps them."""
+    """Write examples as the extension of `path` says, atomically. `.tsv` drops ids, `.jsonl` keeps them.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write_examples(Path(folder) / "pairs.tsv", [Example("jump", "J")])
+    ...     print((Path(folder) / "pairs.tsv").read_text().split())
+    ['jump', 'J']
+    """
     path, examples = Path(path), list(examples)
     form = format_of(path)
     if form is Jsonl:

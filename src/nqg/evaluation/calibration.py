@@ -57,7 +57,7 @@ EVEN_ODDS = 0.5
 # A sentence without a program has confidence 0, and is not answered.
 SMALLEST_CONFIDENCE = 1e-9
 # By how many standard deviations answers may fall short of the precision that is wanted.
-# docs/hybrid.md has the curve, which `benchmarks/confidence_priors.py --thresholds` prints.
+# `benchmarks/confidence_priors.py --thresholds` prints the curve.
 TOLERANCE = 0.5
 # So that rounding decides nothing: twenty answers are enough for a precision of 0.95.
 COUNT_ROUNDING = 1e-9

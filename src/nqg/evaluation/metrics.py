@@ -118,7 +118,7 @@ class Scores:
 
     @property
     def accuracy(self) -> float:
-        """The share of examples that are right; an abstention is not."""
+        """The share of examples that are right. An abstention is not."""
         return self.right / self.examples
 
     @property
@@ -128,7 +128,7 @@ class Scores:
 
     @property
     def precision(self) -> float | None:
-        """The share of answers that are right; undefined where there is no answer."""
+        """The share of answers that are right. Undefined where there is no answer."""
         return self.right / self.answered if self.answered else None
 
     def intervals(self) -> dict[str, Interval | None]:
@@ -174,7 +174,7 @@ def score(
     references: Sequence[str],
     match: Match = exact_match,
 ) -> Scores:
-    """The scores of predictions; None is an abstention.
+    """The scores of predictions. None is an abstention.
 
     >>> print(score(["J J", None, "W"], ["J J", "W W", "J"]))
     accuracy 33.3 %, coverage 66.7 %, precision 50.0 %

@@ -31,7 +31,7 @@ class Hyperedge:
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """The hyperedges of a derivation, parents first, left to right; arities make it a tree.
+    """The hyperedges of a derivation, parents first, left to right. Arities make it a tree.
 
     It is flat so that no depth of nesting is too deep for Python's stack.
 

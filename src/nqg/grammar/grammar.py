@@ -221,7 +221,7 @@ class RuleNumbers(dict[Rule, int]):
 
 @dataclass(frozen=True)
 class Grammar:
-    """Rules in a fixed order; the position of a rule is its number in charts, forests and models.
+    """Rules in a fixed order. The position of a rule is its number in charts, forests and models.
 
     With a `target_grammar` it is typed: it has only derivations whose targets are legal. With
     `slots`, rules such as `@time ### @time` read whatever the slot finds in a sentence;
@@ -320,7 +320,7 @@ class Grammar:
     def with_meanings(
         self, sources: Hypergraph, targets: Sequence[Sequence[str]]
     ) -> EncodedGrammar:
-        """The encoded grammar with the meanings of values in charts; a grammar itself has none."""
+        """The encoded grammar with the meanings of values in charts. A grammar itself has none."""
         return self.encoded
 
     @cached_property
@@ -345,7 +345,7 @@ class Grammar:
 
     @classmethod
     def parse(cls, text: str, max_non_terminals: int = MAX_NON_TERMINALS) -> Grammar:
-        """The grammar that `text` spells, one rule a line; blank and `#` lines are skipped."""
+        """The grammar that `text` spells, one rule a line. Blank and `#` lines are skipped."""
         places = (Place(Path("<text>"), number) for number in count(1))
         rules = rules_in(zip(places, text.split("\n")), max_non_terminals)
         return cls(tuple(rules), max_non_terminals)
@@ -354,7 +354,7 @@ class Grammar:
     def read(
         cls, path: Path | str, max_non_terminals: int = MAX_NON_TERMINALS
     ) -> Grammar:
-        """The grammar in a file, plain or `.gz`; a malformed line is refused with its place."""
+        """The grammar in a file, plain or `.gz`. A malformed line is refused with its place."""
         rules = rules_in(numbered_lines(Path(path)), max_non_terminals)
         return cls(tuple(rules), max_non_terminals)
 

@@ -63,6 +63,13 @@ class Induction:
     With a `target_grammar`, the search proposes only rules whose targets legal programs can have.
     The `watcher` is called several times a second, also while a step is looked for, and returns
     whether to stop: the grammar is then that of the last step.
+
+    >>> pairs = [Example("jump", "J"), Example("jump twice", "J J"), Example("walk twice", "W W")]
+    >>> search = Induction(pairs, InductionSettings.named("scan"))
+    >>> for step in search.steps():
+    ...     print(*step.added)
+    NT_1 twice ### NT_1 NT_1
+    walk ### W
     """
 
     def __init__(
@@ -254,7 +261,7 @@ class Induction:
         return self._search.spared_bits()
 
     def steps(self) -> Iterator[InductionStep]:
-        """Make one step after the other; the grammar is valid after each."""
+        """Make one step after the other. The grammar is valid after each."""
         while True:
             self._limit_work()
             try:
@@ -405,7 +412,7 @@ def induce(
     seed_rules: Iterable[Rule] = (),
     target_grammar: TargetGrammar | None = None,
 ) -> Grammar:
-    """The grammar that explains `examples` in few bits; every one of them is derivable from it.
+    """The grammar that explains `examples` in few bits. Every one of them is derivable from it.
 
     Without settings, trials choose them, as `nqg induce` does.
 

@@ -29,15 +29,15 @@ class InductionSettings:
     # A string that repeats in a target may become a non-terminal that repeats.
     repeated_targets: bool = False
     shortest: int | None = (
-        None  # N: search on the N shortest examples only; None for all
+        None  # N: search on the N shortest examples only. None for all
     )
     # So often the sample may be doubled by what is not derivable yet (not in the
     # paper).
     stages: int = 0
     sample: int | None = (
-        None  # k: estimate the data term on so many examples a candidate; None for all: exact
+        None  # k: estimate the data term on so many examples a candidate. None for all: exact
     )
-    # This weighs the data term when candidates are ranked; 1 is the objective as
+    # This weighs the data term when candidates are ranked. 1 is the objective as
     # printed.
     data_weight: float = 1.0
     # When that has run dry, split rules into two that are both new (not in the paper).
@@ -82,7 +82,7 @@ class InductionSettings:
 
     @classmethod
     def automatic(cls) -> InductionSettings:
-        """What a search begins with where nothing is known of the data; `tuning.trials`
+        """What a search begins with where nothing is known of the data. `tuning.trials`
         goes on from here.
         """
         sample = cls(data_weight=0.25, repeated_targets=True, shortest=500, stages=20)
@@ -107,7 +107,7 @@ class InductionSettings:
         return self.minimum_gain + ROUNDING
 
     def changed(self, **values: Any) -> InductionSettings:
-        """These settings with some values changed; an unknown name is refused."""
+        """These settings with some values changed. An unknown name is refused."""
         known = [field.name for field in fields(self)]
         for name in values:
             if name not in known:
@@ -121,7 +121,7 @@ class SamplingSettings:
 
     depth: int = 10  # rules from the root to the deepest one
     longest: int | None = (
-        None  # tokens of a target; None: half as many again as the longest example's
+        None  # tokens of a target. None: half as many again as the longest example's
     )
     # The uniform distribution over the rules of a type is worth so many examples.
     smoothing: float = 3.0

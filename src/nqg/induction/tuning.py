@@ -37,8 +37,7 @@ FEW_RULES = 50
 BUDGET = 80_000
 # The first trial and the others may do these shares of the work of a search, and all of them
 # together so many times as much as a search. Whenever a trial ends at its share, the next ones get
-# half: its rules count. On GeoQuery, whose trials are the longest of those that end, none does
-# (docs/scale.md).
+# half: its rules count. On GeoQuery, whose trials are the longest of those that end, none does.
 FIRST_SHARE, TRIAL_SHARE, TRIALS_WORK = 1 / 4, 3 / 4, 3.0
 # Trials that do not end tell little. So where the first one does not, it is made again on half of
 # the examples, but at least so many, with this share of its work; the others are made on these

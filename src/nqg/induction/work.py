@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from nqg.data.example import Example
 
 # What a search may spend with `InductionSettings.budget = 1`: so many units, and so many for each
-# token of the examples. SCAN, COGS and GeoQuery end before they have spent it (docs/scale.md).
+# token of the examples. SCAN, COGS and GeoQuery end before they have spent it.
 BASE_UNITS, UNITS_A_TOKEN = 400_000_000, 1500
 # A tenth of a second or so lies between two calls of a watcher.
 UNITS_A_PULSE = 1_000_000

@@ -90,6 +90,16 @@ class Hybrid(HubModel):
     Where the confidence of the parser's model was fitted to both, both are asked about every
     sentence. Otherwise the other system is asked only where the grammar abstains, unless the hybrid
     `asks_both`, so that both can be scored.
+
+    >>> from nqg import Answer
+    >>> class Dictionary:
+    ...     def __init__(self, **words):
+    ...         self.words = words
+    ...     def answers(self, sentences):
+    ...         return [Answer(each, self.words.get(each)) for each in sentences]
+    >>> both = Hybrid(Dictionary(walk="W"), Dictionary(walk="J", hop="J"))
+    >>> [answer.target for answer in both.answers(["walk", "hop", "swim"])]
+    ['W', 'J', None]
     """
 
     parser: System
@@ -466,6 +476,10 @@ def load(
 ) -> Parser | Hybrid | TokenSystem:
     """What a model folder holds: a parser, a hybrid where there is a fallback, or a system without
     a grammar.
+
+    >>> load("no/such/model")
+    Traceback (most recent call last):
+    nqg.errors.NqgError: no/such/model: no such folder; `nqg train TRAIN -o no/such/model` would make a model there
     """
     if is_of_kind(Path(folder), SEQ2SEQ_KIND):
         return TokenSystem.load(folder, device)

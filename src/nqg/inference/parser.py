@@ -157,7 +157,16 @@ class ParseItem:
 
 @dataclass(frozen=True)
 class Parser(HubModel):
-    """A grammar, a scorer of its rules, and perhaps a grammar of legal targets."""
+    """A grammar, a scorer of its rules, and perhaps a grammar of legal targets.
+
+    >>> import nqg
+    >>> pairs = [(f"turn {state} the {name}", f"turn_{state}({name})")
+    ...          for state in ("on", "off") for name in ("lamp", "radio", "heater", "fan", "oven")]
+    >>> settings = nqg.TrainSettings(confidence=nqg.ConfidenceSettings(folds=0))
+    >>> parser = nqg.train(pairs[:-1], settings=settings)
+    >>> [answer.target for answer in parser.answers(["turn on the fan", "turn off the oven"])]
+    ['turn_on(fan)', 'turn_off(oven)']
+    """
 
     model: SavedModel
     options: DecodeOptions = DecodeOptions()  # noqa: RUF009 (frozen)
@@ -226,7 +235,7 @@ class Parser(HubModel):
         return replace(self, model=with_rules(self.model, rules))
 
     def without_rules(self, rules: Iterable[Rule | str]) -> Parser:
-        """The same parser without some of its rules by hand; those that were trained stay, and are
+        """The same parser without some of its rules by hand. Those that were trained stay, and are
         no longer marked.
         """
         from nqg.inference.rules_by_hand import without_rules
@@ -234,15 +243,13 @@ class Parser(HubModel):
         return replace(self, model=without_rules(self.model, rules))
 
     def parse(self, sentence: str, *, readings: int = 0) -> Answer:
-        """The answer to one sentence with all that explains it, and so many `readings`; see
-        `DecodeOptions`.
-        """
+        """The answer to one sentence with all that explains it, and so many `readings` (`DecodeOptions`)."""
         options = replace(self.options, readings=readings, marginals=True, gaps=True)
         (answer,) = self.with_options(options).answers([sentence])
         return explained(answer)
 
     def answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
-        """The answer to each sentence of a stream, in their order; the stream may be endless."""
+        """The answer to each sentence of a stream, in their order. The stream may be endless."""
         return self._answers(checked_sentences(sentences))
 
     def _answers(self, sentences: Iterable[str]) -> Iterator[Answer]:

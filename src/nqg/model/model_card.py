@@ -33,6 +33,8 @@ chooses among them. Every answer comes with the rules that produced it and with 
 - Encoder: {encoder}; it reads at most {max_length} subwords of a sentence
 - Size: {parameters} weights (`model.safetensors`)
 
+<!-- To fill in: who made it, which sentences it is for, what runs its programs, the licence of the data. -->
+
 ## Some of its rules
 
 {shown}

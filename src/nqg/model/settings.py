@@ -48,6 +48,9 @@ class ModelSettings:
 
     A model with a target grammar is `typed`, unless it is to be the paper's: it has only legal
     derivations.
+
+    >>> ModelSettings(encoder="bert-base-uncased").typed
+    True
     """
 
     encoder: str = EMBEDDED
@@ -67,6 +70,9 @@ class TrainingSettings:
     With dev examples, the model is tried on them every `evaluate_every` steps, and training ends
     early after `patience` trials in a row that were no better than the best. Without, it ends early
     when there is nothing left to learn: when the loss stays below `learned`.
+
+    >>> TrainingSettings(steps=64, batch_size=32).seed
+    0
     """
 
     steps: int = 256
@@ -75,7 +81,7 @@ class TrainingSettings:
     )
     learned: float = 1e-3
     learning_rate: float | None = None  # `default_learning_rate`
-    warm_up: int | None = None  # 100 steps, the paper's; from scratch 16
+    warm_up: int | None = None  # 100 steps, the paper's. From scratch 16
     weight_decay: float = 0.01
     clip: float = 1.0
     seed: int = 0

@@ -20,11 +20,13 @@ import typer
 from nqg.cli.terminal import report_written
 from nqg.errors import FormatError, MissingExtra, NqgError
 from nqg.evaluation.error_analysis import Cause
+from nqg.extensions import load_extension
 from nqg.files import numbered_lines, read_json, strict_json, written_atomically
 from nqg.induction.search import Phase
 from nqg.induction.search_log import StepRecord, read_search_log
 from nqg.paper.records import KIND, RESULTS_FILE, STYLES, Results, records
 from nqg.paper.tables import drawn_recipes
+from nqg.pipeline.learning_curve import CurvePoint
 from nqg.training.records import TrainingStep, read_steps
 
 PICTURE_FORMATS = (".png", ".svg")
@@ -83,6 +85,17 @@ def check_format(path: Path) -> None:
     if path.suffix not in PICTURE_FORMATS:
         formats = " or ".join(PICTURE_FORMATS)
         raise NqgError(f"{path}: a plot is written as {formats}, found '{path.suffix}'")
+
+
+def check_picture(path: Path) -> None:
+    """Refuse a picture that could not be drawn, before the work for it begins."""
+    check_format(path)
+    load_extension("matplotlib:rc_context", "drawing a plot")
+
+
+def draw_learning_curve(path: Path, points: Sequence[CurvePoint]) -> None:
+    """Write the learning curve of `nqg train --plot`."""
+    write_picture(path, partial(learning_curve_figure, points))
 
 
 def write_picture(path: Path, draw: Draw) -> None:
@@ -227,6 +240,32 @@ def running_means(values: Sequence[float], window: int) -> list[float]:
     """
     ends = range(1, len(values) + 1)
     return [fmean(values[max(0, end - window) : end]) for end in ends]
+
+
+# --- A learning curve: what is answered, and what of it is right, over the number of examples.
+
+
+def learning_curve_figure(points: Sequence[CurvePoint], figure_class: Any) -> Any:
+    figure = figure_class(figsize=(6, 3.6), layout="constrained")
+    panel = figure.subplots()
+    counts = [point.examples for point in points]
+    scores = [point.scores for point in points]
+    coverage = [100 * each.coverage for each in scores]
+    precision = [100 * (each.precision or math.nan) for each in scores]
+    accuracy = [100 * each.accuracy for each in scores]
+    panel.plot(counts, coverage, marker="o", color=BLUE, label="coverage: answered")
+    panel.plot(
+        counts, precision, marker="s", color=YELLOW, label="precision: answers right"
+    )
+    panel.plot(counts, accuracy, marker="^", color=RED, label="accuracy: right of all")
+    panel.set_xticks(counts)
+    panel.set_ylim(0, 105)
+    panel.set_xlabel("examples learned from")
+    panel.set_ylabel("per cent of held-out sentences")
+    panel.legend()
+    _hide_spines(panel)
+    figure.suptitle(f"{scores[-1].examples:,} held-out sentences, without a threshold")
+    return figure
 
 
 # --- A search for rules: description length above, the number of rules below, phases as shades.

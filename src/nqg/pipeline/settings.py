@@ -36,6 +36,9 @@ class TypeSettings:
 
     With "auto" they are those of a database, or of the model that training goes on from, or
     inferred. Examples with illegal programs are refused or, with `skip_illegal`, left out.
+
+    >>> TypeSettings("none").target_grammar, TypeSettings().target_grammar
+    ('none', 'auto')
     """
 
     target_grammar: str = AUTOMATIC
@@ -51,10 +54,13 @@ class TypeSettings:
 class ConfidenceSettings:
     """How confidence is learned from examples that are held out in turn, and what it is used for.
 
-    The examples are divided into fifths, and `folds` of them are held out, one after the other; with
+    The examples are divided into fifths, and `folds` of them are held out, one after the other. With
     0, there is no confidence. Without a choice as many are as have 300 sentences, and where a
     second reader is trained on a CPU, one. A model abstains where its confidence is too low for
     `least_precision`, the share of its answers that should be right.
+
+    >>> str(ConfidenceSettings(least_precision=0.9).hold_out)
+    'random'
     """
 
     folds: int | None = None
@@ -77,7 +83,7 @@ class ConfidenceSettings:
 class RunSettings:
     """What changes how a training runs, and nothing of its result.
 
-    A kill costs at most `save_every` steps; None is what suits the model that is trained.
+    A kill costs at most `save_every` steps. None is what suits the model that is trained.
     """
 
     save_every: int | None = None
@@ -93,8 +99,12 @@ class TrainSettings:
     Without `model` there is no grammar: a sequence-to-sequence model is all that is trained.
     Without `seq2seq` there is no second reader, without `augmentation` it learns from the examples
     alone, and without `induction` trial searches choose the settings of the search for rules.
-    `slots` are the declared ones, as a settings file has them; paths are relative to the `file`
+    `slots` are the declared ones, as a settings file has them. Paths are relative to the `file`
     that the settings were read from.
+
+    >>> settings = TrainSettings(confidence=ConfidenceSettings(folds=0))
+    >>> settings.with_seq2seq("google/flan-t5-small").seq2seq.model
+    'google/flan-t5-small'
     """
 
     text: TextSettings = field(default_factory=TextSettings)
@@ -132,7 +142,7 @@ class TrainSettings:
 
     @classmethod
     def read(cls, path: Path | str) -> TrainSettings:
-        """The settings in a TOML file; an unknown key or a value of another type is refused by
+        """The settings in a TOML file. An unknown key or a value of another type is refused by
         name.
 
         A table [seq2seq], even an empty one, asks for a second reader.
@@ -149,7 +159,7 @@ class TrainSettings:
         return replace(self, seq2seq=seq2seq)
 
     def tables(self) -> Iterator[tuple[str, DataclassInstance]]:
-        """The settings of each stage under the name of their table; a second reader may have none."""
+        """The settings of each stage under the name of their table. A second reader may have none."""
         for table in fields(self):
             value = getattr(self, table.name)
             is_unused = self.seq2seq is None and table.name in SECOND_READER_TABLES

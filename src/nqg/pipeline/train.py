@@ -89,7 +89,7 @@ def train(
     device: str | None = None,
     listener: Listener = ignore,
 ) -> Parser | Hybrid | TokenSystem:
-    """Learn to turn sentences into programs from examples of both; `save` keeps what it returns in
+    """Learn to turn sentences into programs from examples of both. `save` keeps what it returns in
     a folder.
 
     `data` is a `.tsv` or `.jsonl` file, or pairs of strings, `Example`s, dictionaries, or rows of a

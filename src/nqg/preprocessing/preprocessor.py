@@ -38,7 +38,7 @@ TEXT_FILE = "text.json"  # in a model folder
 
 @dataclass(frozen=True, slots=True)
 class TextSettings:
-    """How raw text becomes tokens; "auto" lets the training data decide.
+    """How raw text becomes tokens. "auto" lets the training data decide.
 
     `arguments` says whether answers write the named arguments of calls in the order of training.
     `sequence` says whether a sentence may hold several commands: "auto" if programs of training do.
@@ -46,6 +46,9 @@ class TextSettings:
     `positions` says whether variables may be positions of words: "auto" if they are in training.
     `calls` says whether JSON is learned as calls, f(key=value): "auto" if nearly all of it is calls.
     `today` is the day to which training sentences refer, if programs have dates for "tomorrow".
+
+    >>> TextSettings(sequence="allow").sentences
+    'auto'
     """
 
     sentences: Literal["auto", "words", "spaces"] = "auto"
@@ -95,7 +98,7 @@ class TokenizedPair(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Preprocessor:
-    """From raw text to tokens and back; the default leaves text that is tokenised already as it is.
+    """From raw text to tokens and back. The default leaves text that is tokenised already as it is.
 
     >>> pairs = [("Turn on the lamp, please.", "on(lamp)"), ("Is the fan on?", "is_on(fan)")]
     >>> text = Preprocessor.fit(pairs)
@@ -120,7 +123,7 @@ class Preprocessor:
         settings: TextSettings = TextSettings(),  # noqa: B008 (frozen)
         slots: Mapping[str, Any] | None = None,
     ) -> Preprocessor:
-        """What suits pairs of raw sentences and programs; polite frames stay in sentences that need
+        """What suits pairs of raw sentences and programs. Polite frames stay in sentences that need
         no other change.
 
         `slots` are those of a settings file. Raw text has the built-in ones that both
@@ -148,7 +151,7 @@ class Preprocessor:
         ]
 
     def training_sentence(self, sentence: str, program: str) -> BarePair:
-        """A raw pair as tokens; of polite frames only words that the program has are kept."""
+        """A raw pair as tokens. Of polite frames, only words that the program has are kept."""
         target = self.programs.normalized(program)
         tokens = self.stripped(self.sentences.tokens(sentence), target)
         read = TokenizedSentence(sentence, tokens)
@@ -219,7 +222,7 @@ class Preprocessor:
         return written
 
     def write(self, path: Path) -> None:
-        """Write it as JSON, and names of slots beside it; `read` gives it back."""
+        """Write it as JSON, and names of slots beside it. `read` gives it back."""
         values: dict[str, Any] = {
             "sentences": asdict(self.sentences),
             "programs": asdict(self.programs),
@@ -239,7 +242,7 @@ class Preprocessor:
 
     @classmethod
     def read(cls, path: Path) -> Preprocessor:
-        """What `write` wrote; anything else is refused with the reason."""
+        """What `write` wrote. Anything else is refused with the reason."""
         values = read_json(path)
         slots = sequence = arguments = None
         if isinstance(values, dict):

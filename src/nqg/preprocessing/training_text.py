@@ -276,14 +276,22 @@ def fit_text(
     slots: Mapping[str, Any] | None = None,
     place: Path | None = None,
 ) -> Preprocessor:
-    """How the text of raw examples becomes tokens, and which values it has; see
-    `Preprocessor.fit`.
+    """How the text of raw examples becomes tokens, and which values it has (`Preprocessor.fit`).
+
+    >>> pairs = [Example(f"Turn on the {name}.", f"turn_on({name})") for name in ("lamp", "fan")]
+    >>> fit_text(pairs).tokenized("Turn on the fan!")[0].words
+    ('turn', 'on', 'the', 'fan')
     """
     return fit_training_text(list(examples), settings, slots, place).text
 
 
 def tokenized(examples: Sequence[Example], text: Preprocessor) -> Sequence[Example]:
-    """Raw examples as a grammar and a model learn from them: with spaces between tokens."""
+    """Raw examples as a grammar and a model learn from them: with spaces between tokens.
+
+    >>> pairs = [Example(f"Turn on the {name}.", f"turn_on({name})") for name in ("lamp", "fan")]
+    >>> tokenized(pairs, fit_text(pairs))[0].target
+    'turn_on ( lamp )'
+    """
     if text.is_plain and not text.programs.is_encoded:
         return examples
     return [

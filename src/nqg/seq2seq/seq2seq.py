@@ -197,7 +197,15 @@ def small_t5(
 
 @dataclass(frozen=True)
 class Seq2seq:
-    """A model with its tokenizer, the codec of its targets, and how it reads and writes."""
+    """A model with its tokenizer, the codec of its targets, and how it reads and writes.
+
+    >>> from nqg.seq2seq.settings import SmallT5Settings
+    >>> tiny = Seq2seqSettings(longest_target=8, embedded=SmallT5Settings(width=16, layers=1, heads=2))
+    >>> pairs = [Example("walk", "W"), Example("jump", "J")]
+    >>> seq2seq = Seq2seq.train(pairs, tiny, FineTuningSettings(steps=1), device="cpu")
+    >>> len(seq2seq.predict(["walk", "jump", "walk"]))
+    3
+    """
 
     model: Any = field(repr=False)
     tokenizer: Any = field(repr=False)
@@ -214,7 +222,7 @@ class Seq2seq:
         dev: Sequence[Example] = (),
         device: str | None = None,
     ) -> Seq2seq:
-        """A model fine-tuned on `examples`; with `dev`, the weights that did best on them."""
+        """A model fine-tuned on `examples`. With `dev`, the weights that did best on them."""
         from nqg.seq2seq.fine_tuning import FineTuning  # which imports this module
 
         fine_tuning = FineTuning(examples, settings, training, dev=dev, device=device)
@@ -224,7 +232,7 @@ class Seq2seq:
 
     @classmethod
     def load(cls, folder: Path | str, device: str | None = None) -> Seq2seq:
-        """The model in a folder; one that is not a model, or is damaged, is refused with the
+        """The model in a folder. One that is not a model, or is damaged, is refused with the
         reason.
         """
         folder = Path(folder)
@@ -265,7 +273,7 @@ class Seq2seq:
     def save(
         self, folder: Path | str, also: Callable[[Path], object] | None = None
     ) -> None:
-        """Write everything that `load` needs into a folder, whole or not at all; `also` may add
+        """Write everything that `load` needs into a folder, whole or not at all. `also` may add
         files.
         """
         manifest = {
@@ -296,7 +304,7 @@ class Seq2seq:
     def predict(
         self, sources: Sequence[str], *, allowed: LogitsProcessor | None = None
     ) -> list[str]:
-        """The target of every source; `allowed` may mask subwords as they come."""
+        """The target of every source. `allowed` may mask subwords as they come."""
         return [answer.target or "" for (answer,) in self._generate(sources, allowed)]
 
     def answers(

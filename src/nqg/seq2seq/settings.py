@@ -84,6 +84,9 @@ class LoraSettings:
 class Seq2seqSettings:
     """Which model (a Hugging Face name or folder, or the embedded one), what it reads and how it
     writes.
+
+    >>> Seq2seqSettings(model="google/flan-t5-small").longest_target
+    256
     """
 
     model: str = EMBEDDED
@@ -119,10 +122,13 @@ class Seq2seqSettings:
 @dataclass(frozen=True, slots=True)
 class FineTuningSettings:
     """How the model is fitted. What is 0 or None follows from the model, the number of examples
-    and the device (`resolved`); the paper's settings are `nqg.paper.presets.FINE_TUNING`.
+    and the device (`resolved`). The paper's settings are `nqg.paper.presets.FINE_TUNING`.
 
     A step looks at `batch_size` examples in all, in `accumulate` parts and divided among the
     processes.
+
+    >>> FineTuningSettings(steps=500).steps
+    500
     """
 
     steps: int = 0
@@ -134,9 +140,9 @@ class FineTuningSettings:
     schedule: Schedule = "linear"
     warm_up: int = 0
     clip: float | None = 1.0
-    # A word of one subword replaces each token of targets; with None, where targets are long.
+    # A word of one subword replaces each token of targets. With None, where targets are long.
     one_subword: bool | None = None
-    # Embeddings and output layer stay as they were pre-trained; with None, on a CPU.
+    # Embeddings and output layer stay as they were pre-trained. With None, on a CPU.
     freeze_embeddings: bool | None = None
     precision: Precision = "auto"
     gradient_checkpointing: bool = False
@@ -146,7 +152,7 @@ class FineTuningSettings:
     recording_memory: float = 16.0
     # The weights are divided among the processes (`nqg.seq2seq.sharding`).
     shard: bool = False
-    # The examples of at most so many batches are sorted by length together; with 1, none are.
+    # The examples of at most so many batches are sorted by length together. With 1, none are.
     pool: int = 8
     # Training stops after `patience` evaluations without a better one, or when the loss stays below
     # `learned`.
@@ -252,12 +258,12 @@ class AugmentationSettings:
 
     samples: int = 20_000
     real_share: float = 0.5
-    # The share of samples that the reverse model finds likeliest; at 1 there is no reverse model.
+    # The share of samples that the reverse model finds likeliest. At 1 there is no reverse model.
     kept: float = 1.0
     reverse_steps: int = 500
     sampling: SamplingSettings = field(default_factory=SamplingSettings)
     # Rounds of round trips (`nqg.seq2seq.augmentation`). Each trains one more forward model, with
-    # `round_steps` or as many steps as the last, and draws new programs; the reverse model writes
+    # `round_steps` or as many steps as the last, and draws new programs. The reverse model writes
     # several sentences for each.
     rounds: int = 0
     programs: int = 6_000

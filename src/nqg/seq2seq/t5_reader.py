@@ -57,7 +57,7 @@ class T5Reader:
 
     @classmethod
     def load(cls, folder: Path | str, *, quantization: str = "int8") -> T5Reader:
-        """The model in a folder; one that is not a model, or is damaged, is refused with the
+        """The model in a folder. One that is not a model, or is damaged, is refused with the
         reason.
         """
         folder = Path(folder)

@@ -36,7 +36,7 @@ from nqg.text.sentences import TokenizedSentence
 from nqg.text.sequences import likeliest_language
 
 # The thresholds below were set by hand with SNIPS, the starter project and
-# examples/home_assistant in view; docs/slots.md has what they lead to, and
+# examples/home_assistant in view; docs/real-use.md has what they lead to, and
 # benchmarks/constants.py varies them one at a time (docs/choices.md).
 #
 # A built-in kind is used without a declaration if programs have so many different values of it,

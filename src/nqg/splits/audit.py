@@ -20,9 +20,15 @@ Histogram = Mapping[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """A split, measured; `dev` takes no part in the comparison of test with train.
+    """A split, measured. `dev` takes no part in the comparison of test with train.
 
     `lengths` has the lengths of sources and targets in each subset, in tokens.
+
+    >>> from nqg import Split, audit
+    >>> pairs = [Example(word, f"{word} ( all )") for word in ("city", "state", "river")]
+    >>> found = audit(pairs, Split((0, 1), (2,)))
+    >>> found.unseen_atom_share
+    1.0
     """
 
     name: str
@@ -95,8 +101,8 @@ def audits(
                 dev=dev,
                 test=test,
                 unseen_atom_examples=int(has_unseen.sum()),
-                compound_divergence=tallied_divergence(sides.compounds),
-                atom_divergence=tallied_divergence(sides.atoms),
+                compound_divergence=float(tallied_divergence(sides.compounds)),
+                atom_divergence=float(tallied_divergence(sides.atoms)),
                 test_templates=len(test_templates),
                 shared_templates=len(test_templates & train_templates),
                 lengths=lengths,

@@ -244,7 +244,7 @@ def split(
 ) -> Split:
     """Divide a dataset into train, test and perhaps dev: random, length, template or tmcd.
 
-    A size is a number of examples or a share of them; train or test, where it is not given, takes
+    A size is a number of examples or a share of them. Train or test, where it is not given, takes
     what remains. A length split compares the length `by` one side. Template and TMCD splits read
     targets in `language` (funql, sql, brackets, tokens; by default what they look like), templates
     may `blank` what a regular expression matches, and `settings` are those of the TMCD search.

@@ -40,10 +40,13 @@ class Method(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TmcdSettings:
-    """What to look for and for how long; what is not given is chosen by the size of the dataset.
+    """What to look for and for how long. What is not given is chosen by the size of the dataset.
 
     `moves` are swaps weighed in one annealing, `restarts` annealings. With `seconds` the result depends on the speed of
     the machine; without, only on the data and the seed.
+
+    >>> TmcdSettings(method="greedy").restarts is None
+    True
     """
 
     method: Method = Method.ANNEALING

@@ -26,6 +26,11 @@ def is_main_process() -> bool:
     return int(os.environ.get("RANK") or 0) == 0
 
 
+def process_count() -> int:
+    """How many processes a launcher started together with this one, itself included."""
+    return int(os.environ.get("WORLD_SIZE") or 1)
+
+
 @dataclass(frozen=True, slots=True)
 class Processes:
     """How many processes train together, which of them this is, and on which device.
@@ -43,7 +48,7 @@ class Processes:
     @classmethod
     def launched(cls, device: str | None = None) -> Processes:
         """The processes that a launcher started together with this one."""
-        if int(os.environ.get("WORLD_SIZE") or 1) == 1:
+        if process_count() == 1:
             return cls()
         from accelerate import PartialState  # type: ignore[import-untyped]
 

@@ -161,7 +161,7 @@ def format_symbols(symbols: Iterable[TargetSymbol]) -> str:
 
 @dataclass(frozen=True)
 class TargetGrammar:
-    """Productions of all categories; the first one's left side is the start symbol.
+    """Productions of all categories. The first one's left side is the start symbol.
 
     >>> grammar = TargetGrammar.parse(
     ...     "<query> ::= answer ( <set> )\\n<set> ::= state | next_to ( <set> )")
@@ -196,7 +196,7 @@ class TargetGrammar:
         return _grammar(Path(path), numbered_lines(Path(path)))
 
     def write(self, path: Path | str) -> None:
-        """Write the grammar to `path`; `read` gives it back."""
+        """Write the grammar to `path`. `read` gives it back."""
         write_text(Path(path), str(self))
 
     def __str__(self) -> str:
@@ -253,7 +253,7 @@ class TargetGrammar:
         return self.recogniser.explain(tokens)
 
     def prefix(self, tokens: Sequence[str] = ()) -> Prefix | None:
-        """The start of a target, to be continued by tokens; None where no target starts so."""
+        """The start of a target, to be continued by tokens. None where no target starts so."""
         return self.recogniser.prefix(tokens)
 
     @cached_property
