@@ -402,9 +402,10 @@ def misleading(
     name: str, examples: Sequence[Example], rng: random.Random
 ) -> list[Misleading]:
     """As many sentences of each kind as there are, but for what would be too many in all."""
-    frames, retractions, others = ENGLISH_FRAMES, ENGLISH_RETRACTIONS, ENGLISH_OTHERS
-    if name in GERMAN:
-        frames, retractions, others = GERMAN_FRAMES, GERMAN_RETRACTIONS, GERMAN_OTHERS
+    is_german = name in GERMAN
+    frames = GERMAN_FRAMES if is_german else ENGLISH_FRAMES
+    retractions = GERMAN_RETRACTIONS if is_german else ENGLISH_RETRACTIONS
+    others = GERMAN_OTHERS if is_german else ENGLISH_OTHERS
     made: list[Iterable[Misleading]] = [
         framed(examples, frames),
         retracted(examples, retractions),

@@ -244,7 +244,7 @@ def test_the_penalty_is_part_of_the_loss() -> None:
     batch = SubwordCorpus(
         [SubwordPair((2, 3, 1), (4, 1))], 0, 0, torch.device("cpu")
     ).collate([0])
-    loss = CrossEntropy(model, "float32", 0.0).backward(batch, torch.tensor(2.0))
+    loss = CrossEntropy(model, "float32").backward(batch, torch.tensor(2.0))
     found = model(batch.sources, batch.mask, batch.inputs)
     logs = found.logits[0].log_softmax(-1)
     assert loss.item() == pytest.approx(

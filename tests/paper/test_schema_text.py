@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from test_spider_schemas import PETS, _written
 
 from nqg.answers import Answer
 from nqg.data.example import Example
@@ -25,6 +24,7 @@ from nqg.paper.systems import RecipeData, masked_answers
 from nqg.seq2seq.seq2seq import Seq2seq
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
 from nqg.sql.schema import Schema, Table
+from spider_tables import PETS, write_tables
 
 SCHEMA = Schema(
     "geo",
@@ -105,7 +105,7 @@ def test_natural_names_are_read(tmp_path: Path) -> None:
         "table_names": ["student", "pets"],
         "column_names": [[-1, "*"], [0, "Student ID"], [0, "age"], [1, "pet id"]],
     }
-    assert read_natural_names(_written(tmp_path, {**PETS, **names})) == {
+    assert read_natural_names(write_tables(tmp_path, {**PETS, **names})) == {
         "pets_1": {
             "student": "student",
             "pets": "pets",

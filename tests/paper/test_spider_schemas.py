@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -12,23 +11,11 @@ from nqg.paper.spider import read_schemas
 from nqg.sql.database import Database
 from nqg.sql.reader import DatabaseReader
 from nqg.sql.schema import ForeignKey, Schema, Table
-
-PETS = {
-    "db_id": "Pets_1",
-    "table_names_original": ["Student", "Pets"],
-    "column_names_original": [[-1, "*"], [0, "StuID"], [0, "Age"], [1, "PetID"]],
-    "foreign_keys": [],
-}
-
-
-def _written(folder: Path, *entries: object) -> Path:
-    path = folder / "tables.json"
-    path.write_text(json.dumps(entries))
-    return path
+from spider_tables import PETS, write_tables
 
 
 def test_names_are_in_lower_case_and_the_star_is_no_column(tmp_path: Path) -> None:
-    assert read_schemas(_written(tmp_path, PETS)) == {
+    assert read_schemas(write_tables(tmp_path, PETS)) == {
         "pets_1": Schema(
             "pets_1", (Table("student", ("stuid", "age")), Table("pets", ("petid",)))
         )
@@ -81,11 +68,11 @@ def test_a_schema_that_makes_no_sense_is_refused(
     tmp_path: Path, change: dict[str, object], complaint: str
 ) -> None:
     with pytest.raises(FormatError, match=rf"tables\.json: .*{complaint}"):
-        read_schemas(_written(tmp_path, PETS, {**PETS, "db_id": "other", **change}))
+        read_schemas(write_tables(tmp_path, PETS, {**PETS, "db_id": "other", **change}))
 
 
 def test_foreign_keys_name_their_columns(tmp_path: Path) -> None:
-    schema = read_schemas(_written(tmp_path, {**PETS, "foreign_keys": [[3, 1]]}))[
+    schema = read_schemas(write_tables(tmp_path, {**PETS, "foreign_keys": [[3, 1]]}))[
         "pets_1"
     ]
     assert schema.foreign_keys == (ForeignKey("pets.petid", refers_to="student.stuid"),)
@@ -97,7 +84,7 @@ def test_foreign_keys_must_be_told_even_if_there_are_none(tmp_path: Path) -> Non
     with pytest.raises(
         FormatError, match=r"the key 'foreign_keys' of entry 0 .* is missing"
     ):
-        read_schemas(_written(tmp_path, without))
+        read_schemas(write_tables(tmp_path, without))
 
 
 def test_a_database_may_stand_there_once(tmp_path: Path) -> None:
@@ -105,7 +92,7 @@ def test_a_database_may_stand_there_once(tmp_path: Path) -> None:
         FormatError,
         match=r"entry 1 .* expected a new database, found 'pets_1' for the second time",
     ):
-        read_schemas(_written(tmp_path, PETS, {**PETS, "db_id": "pets_1"}))
+        read_schemas(write_tables(tmp_path, PETS, {**PETS, "db_id": "pets_1"}))
 
 
 def test_the_published_schemas_are_read(real_data: Path) -> None:

@@ -249,9 +249,9 @@ def accuracies(
     systems = chain.from_iterable(recipe.paper.accuracy for recipe in recipes)
     notes = stand_ins(results, recipes, "nqg", "seq2seq")
     for system in dict.fromkeys(systems):
-        first, *cells = paper_row(system, recipes, "accuracy", system)
+        first, *figures = paper_row(system, recipes, "accuracy", system)
         marks = [recipe.paper.marks.get(system, "") for recipe in recipes]
-        rows.append((first, *(cell + mark for cell, mark in zip(cells, marks))))
+        rows.append((first, *(cell + mark for cell, mark in zip(figures, marks))))
     if any(recipe.paper.marks for recipe in recipes):
         notes = (*notes, MARKS)
     return of_recipes(number, title, recipes, rows, *notes, first="system")
