@@ -95,7 +95,7 @@ def test_slots_stand_in_rules_of_json_programs() -> None:
     for mark in ("@message", "{message}"):
         line = f"{source}{mark} ### {program % mark}".replace("NT_1", "{number}")
         rules = list(map(str, written_rules(line, text)))
-        assert rules[0].startswith('let robot NT_1 know that NT_2 ### tell (')
+        assert rules[0].startswith("let robot NT_1 know that NT_2 ### tell (")
         assert 'message = " NT_2 "' in rules[0]
         assert "@message ### @message" in rules
 
