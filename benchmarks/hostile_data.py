@@ -157,7 +157,7 @@ def read_everything(path: Path) -> Reading:
     reader, reading = DatabaseReader(path), Reading()
     begun = [time.perf_counter()]
 
-    def progress(what: str, number: int, of: int) -> None:
+    def progress(what: str, done: int, total: int | None) -> None:
         begun.append(time.perf_counter())
 
     try:
