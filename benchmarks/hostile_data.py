@@ -111,6 +111,10 @@ def nested_views(depth: int, path: Path) -> None:
     filled(*views)(path)
 
 
+def write_content(content: bytes, path: Path) -> None:
+    path.write_bytes(content)
+
+
 def damaged(seed: int, path: Path) -> None:
     filled("create table t (x text)", "create view v as select name from lamp")(path)
     rng, raw = random.Random(seed), bytearray(path.read_bytes())
@@ -131,7 +135,7 @@ def databases() -> Iterator[Callable[[Path], object]]:
     for depth in (8, 40):
         yield partial(nested_views, depth)
     for content in (b"", b"SQLite format 3\0", b"\xff" * 5_000_000):
-        yield lambda path, content=content: path.write_bytes(content)  # type: ignore[misc]
+        yield partial(write_content, content)
     yield Path.mkdir
     yield os.mkfifo
     yield lambda path: path.symlink_to(path)

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 CHANGES = ("os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.link", "os.truncate")
 SAID, COUNT = (
@@ -188,7 +189,7 @@ def no_space_at_change(number: int) -> None:
 def jumping_clock() -> None:
     """Let the clock of the day jump by years, to and fro, whenever it is read."""
     real, jumps = time.time, itertools.cycle((0.0, -1e8, 1e8, -1.5e9))
-    time.time = lambda: real() + next(jumps)
+    patch.object(time, "time", lambda: real() + next(jumps)).start()
 
 
 def _kill_at_change(number: int | None) -> Callable[[], int]:
