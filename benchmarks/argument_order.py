@@ -4,7 +4,7 @@ python benchmarks/argument_order.py --mirror ../shared/data [--datasets NAME …
 
 The training pairs of each dataset are divided into fifths, and `--folds` of them are held out, one
 after the other; test pairs are never read. A dataset whose programs show no order is not trained:
-nothing changes there. The columns are described in docs/performance.md.
+nothing changes there. Calls are functions whose order training shows, rules those of a fold.
 """
 
 from __future__ import annotations
