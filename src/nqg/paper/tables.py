@@ -253,7 +253,7 @@ def accuracies(
         marks = [recipe.paper.marks.get(system, "") for recipe in recipes]
         rows.append((first, *(cell + mark for cell, mark in zip(figures, marks))))
     if any(recipe.paper.marks for recipe in recipes):
-        notes = (*notes, MARKS)
+        notes = [*notes, MARKS]
     return of_recipes(number, title, recipes, rows, *notes, first="system")
 
 
