@@ -50,7 +50,7 @@ class _String(Generic[Symbol]):
 
 
 @dataclass(frozen=True, slots=True)
-class _Group(Generic[Symbol]):
+class _Bracketed(Generic[Symbol]):
     """What stands in brackets."""
 
     bracket: str
@@ -59,7 +59,7 @@ class _Group(Generic[Symbol]):
     closing: int
 
 
-_Item: TypeAlias = "WrittenToken[Symbol] | _String[Symbol] | _Group[Symbol]"
+_Item: TypeAlias = "WrittenToken[Symbol] | _String[Symbol] | _Bracketed[Symbol]"
 _Items: TypeAlias = "Sequence[_Item[Symbol]]"
 
 
@@ -147,7 +147,7 @@ class JsonCalls:
                 yield from self._encoded_group(item, is_outer=is_outer)
 
     def _encoded_group(
-        self, group: _Group[Symbol], *, is_outer: bool
+        self, group: _Bracketed[Symbol], *, is_outer: bool
     ) -> Iterator[Symbol | str]:
         # Where arguments stand beside the name, any object inside of a call could be one.
         call = None
@@ -166,7 +166,7 @@ class JsonCalls:
         yield ")"
 
     def _call(
-        self, group: _Group[Symbol]
+        self, group: _Bracketed[Symbol]
     ) -> tuple[_String[Symbol], _Items[Symbol]] | None:
         """The name and the arguments of a call; None where an object is none."""
         if group.bracket != "{":
@@ -183,10 +183,10 @@ class JsonCalls:
         if len(members) == 1:
             return (name, ()) if self.omits_empty else None
         arguments = _value(members[1], self.arguments_key)
-        is_object = isinstance(arguments, _Group) and arguments.bracket == "{"
+        is_object = isinstance(arguments, _Bracketed) and arguments.bracket == "{"
         if len(members) > 2 or not is_object:
             return None
-        assert isinstance(arguments, _Group)
+        assert isinstance(arguments, _Bracketed)
         if self.omits_empty and not arguments.items:
             return None
         return name, arguments.items
@@ -200,7 +200,7 @@ class JsonCalls:
             if isinstance(item, WrittenToken) and item.symbol not in MARKS:
                 words.append(item)
                 continue
-            if isinstance(item, _Group) and item.bracket == "(" and words:
+            if isinstance(item, _Bracketed) and item.bracket == "(" and words:
                 yield from self._decoded_call(words, item)
                 words = []
                 continue
@@ -224,7 +224,7 @@ class JsonCalls:
         yield from words
 
     def _decoded_call(
-        self, name: Sequence[WrittenToken[Symbol]], group: _Group[Symbol]
+        self, name: Sequence[WrittenToken[Symbol]], group: _Bracketed[Symbol]
     ) -> Iterator[WrittenToken[Symbol]]:
         opening, closing = group.opening, group.closing
         first = name[0].origin
@@ -290,7 +290,7 @@ def _read(tokens: Sequence[Symbol]) -> tuple[_Item[Symbol], ...] | None:
             bracket, opening, inside = opened.pop()
             if BRACKETS.get(bracket) != symbol:
                 return None
-            opened[-1][2].append(_Group(bracket, tuple(inside), opening, place))
+            opened[-1][2].append(_Bracketed(bracket, tuple(inside), opening, place))
         else:
             items.append(token)
     if string is not None or len(opened) > 1:
@@ -320,7 +320,7 @@ def _members(items: _Items[Symbol]) -> list[list[_Item[Symbol]]]:
 
 def _value(
     member: Sequence[_Item[Symbol]], key: str
-) -> _String[Symbol] | _Group[Symbol] | None:
+) -> _String[Symbol] | _Bracketed[Symbol] | None:
     """The string, the object or the list under a key; None where a member is another."""
     if len(member) != 3 or key not in _keys(member):
         return None
@@ -340,12 +340,12 @@ def _keys(member: Sequence[_Item[Symbol]]) -> tuple[Symbol | str, ...]:
     return (key.inside[0].symbol,)
 
 
-def _outer_objects(items: _Items[Symbol]) -> Iterator[_Group[Symbol]]:
+def _outer_objects(items: _Items[Symbol]) -> Iterator[_Bracketed[Symbol]]:
     """The objects of a program that stand in no other object."""
     for item in items:
-        if isinstance(item, _Group) and item.bracket == "[":
+        if isinstance(item, _Bracketed) and item.bracket == "[":
             yield from _outer_objects(item.items)
-        elif isinstance(item, _Group) and item.bracket == "{":
+        elif isinstance(item, _Bracketed) and item.bracket == "{":
             yield item
 
 
@@ -402,7 +402,7 @@ def _usual_style(programs: Sequence[Sequence[str]]) -> JsonCalls | None:
     return calls
 
 
-def _possible_styles(group: _Group[str]) -> Iterator[JsonCalls]:
+def _possible_styles(group: _Bracketed[str]) -> Iterator[JsonCalls]:
     """The ways to write calls in which an object is one."""
     for name_key in NAME_KEYS:
         styles = [JsonCalls(name_key)]
