@@ -5,7 +5,6 @@ from nqg.grammar.grammar import Rule
 from nqg.induction.corpus import underivable
 from nqg.induction.extraction import (
     Clause,
-    Extraction,
     closed_under_extraction,
     exchanged,
     gap_variants,
@@ -185,25 +184,3 @@ def test_words_that_stand_for_marks_are_written_in_their_rules() -> None:
         "NT_1 that NT_2 ### NT_1 ( nmod = NT_2 ( agent = ↑ ) )"
     ]
     assert with_whole_terms(found, examples) == found
-
-
-def test_a_frame_holds_no_word_of_a_clause() -> None:
-    rules = """
-    NT_1 NT_2 ### NT_2 ( theme = NT_1 )
-    NT_1 NT_2 NT_3 ### NT_2 ( agent = NT_1 , theme = NT_3 )
-    NT_1 was NT_2 ### NT_2 ( theme = NT_1 )
-    NT_1 was NT_2 by NT_3 ### NT_2 ( theme = NT_1 , agent = NT_3 )
-    NT_1 that NT_2 ### NT_1 ( nmod = NT_2 ( theme = ↑ ) )
-    NT_1 that NT_2 NT_3 ### NT_1 ( nmod = NT_2 ( agent = ↑ , theme = NT_3 ) )
-    NT_1 that was NT_2 ### NT_1 ( nmod = NT_2 ( theme = ↑ ) )
-    NT_1 that was NT_2 by NT_3 ### NT_1 ( nmod = NT_2 ( theme = ↑ , agent = NT_3 ) )
-    """
-    found = Extraction.of(
-        [Rule.parse(rule.strip()) for rule in rules.strip().split("\n")], TRACES
-    )
-    assert found is not None
-    assert [str(frame.rule()) for frame in found.frames] == [
-        "NT_1 that NT_2 ### NT_1 ( nmod = NT_2 )"
-    ]
-    variants = {str(each.rule()) for each in found.variants if not each.is_unary}
-    assert "was NT_1 by NT_2 ### NT_1 ( theme = ↑ , agent = NT_2 )" in variants

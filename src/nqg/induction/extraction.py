@@ -306,7 +306,6 @@ class Extraction:
             framed = split(whole, traces)
             if framed is not None:
                 splits.append(framed)
-        splits = _with_whole_clauses(splits, parts, traces)
         # Frames that several clauses have show which clauses there are, and these their variants.
         shared = _with_shared_frames(splits)
         parts |= dict.fromkeys(framed.clause for framed in shared)
@@ -401,35 +400,6 @@ def _with_shared_frames(splits: Sequence[ClauseSplit]) -> list[ClauseSplit]:
     for each in splits:
         clauses[each.frame].add(each.clause)
     return [each for each in splits if len(clauses[each.frame]) >= FEWEST_CLAUSES]
-
-
-def _with_whole_clauses(
-    splits: Sequence[ClauseSplit], bare: Iterable[Clause], traces: Traces
-) -> list[ClauseSplit]:
-    """The splits without those whose frame holds words of the clause.
-
-    `NT_1 that was NT_2` is no frame if *was* belongs to a clause, `was NT_1 ### NT_1 ( theme = ↑ )`,
-    in the frame `NT_1 that NT_2`.
-    """
-    shared = _with_shared_frames(splits)
-    clauses = dict.fromkeys([*bare, *(each.clause for each in shared)])
-    keywords = _trace_keywords(clauses)
-    frames = dict.fromkeys(each.frame for each in shared)
-    derived: defaultdict[Clause, set[Clause]] = defaultdict(set)
-    for clause in clauses:
-        for variant in gap_variants(clause, keywords):
-            # A lone non-terminal has no words.
-            if variant.is_unary:
-                continue
-            for frame in frames:
-                whole = frame.composed(hole_of(frame, traces), variant)
-                derived[whole].add(frame)
-    kept = []
-    for each in splits:
-        whole = each.frame.composed(hole_of(each.frame, traces), each.clause)
-        if derived[whole] <= {each.frame}:
-            kept.append(each)
-    return kept
 
 
 def _trace_keywords(clauses: Iterable[Clause]) -> set[Tokens]:

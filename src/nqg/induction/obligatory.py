@@ -43,7 +43,7 @@ Words = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class RuleArgument:
+class Place:
     """An argument of a rule, by the rule's number."""
 
     rule: int
@@ -54,12 +54,10 @@ class RuleArgument:
 class Uses:
     """Which erasers can be in each place of the right derivations of examples, as bits."""
 
-    always: dict[RuleArgument, int] = field(default_factory=dict)
-    ever: defaultdict[RuleArgument, int] = field(
-        default_factory=lambda: defaultdict(int)
-    )
+    always: dict[Place, int] = field(default_factory=dict)
+    ever: defaultdict[Place, int] = field(default_factory=lambda: defaultdict(int))
 
-    def add(self, place: RuleArgument, erasers: int) -> None:
+    def add(self, place: Place, erasers: int) -> None:
         self.always[place] = self.always.get(place, erasers) & erasers
         self.ever[place] |= erasers
 
@@ -120,7 +118,7 @@ def uses(grammar: Grammar, examples: Sequence[Example], erasers: Sequence[int]) 
             for rule, mask in zip(
                 rules[has_child].tolist(), erased[has_child].tolist()
             ):
-                found.add(RuleArgument(rule, argument), mask)
+                found.add(Place(rule, argument), mask)
     return found
 
 
