@@ -204,7 +204,7 @@ def test_what_a_parser_knows_of_pairs_does_not_depend_on_how_often_an_example_is
 ) -> None:
     once, often = (
         RulePairs.of(
-            right_derivations(parser, [*STEPS[:2], *STEPS[2:] * times]).values(),
+            right_derivations(parser, [*STEPS[:2], *STEPS[2:] * times]),
             parser.grammar.numbers,
         )
         for times in (1, 9)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 import nqg
 from nqg import Example, Parser, TrainingSettings
-from nqg.evaluation import constructions
-from nqg.pipeline import confidence
 from nqg.pipeline.settings import ConfidenceSettings, TrainSettings
 
 NAMES = ("Emma", "Liam", "Noah", "Ava")
@@ -89,31 +86,3 @@ def test_traces_can_be_switched_off() -> None:
     system = nqg.train(pairs()[:60], settings=settings)
     assert isinstance(system, Parser)
     assert system.model.text.programs.traces is None
-
-
-def test_confidence_of_much_data_is_learned_from_constructions_that_a_fold_lacks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(confidence, "ENOUGH_SENTENCES", 10)
-    monkeypatch.setattr(confidence, "MOST_HELD_OUT", 20)
-    monkeypatch.setattr(constructions, "FEWEST_LEFT", 1)
-    monkeypatch.setattr(constructions, "SHARE", 0.5)
-    on_subjects = [
-        Example(
-            f"{noun} that {name} saw found Ava .",
-            f"find ( agent = {noun} ( nmod = see ( agent = {name} , theme = {noun} ) ) , theme = Ava )",
-        )
-        for noun in NOUNS
-        for name in NAMES
-    ]
-    settings = TrainSettings(training=TrainingSettings(steps=20))
-    examples = [*pairs(), *on_subjects]
-    system = nqg.train(examples, settings=settings, run_folder=tmp_path)
-    assert isinstance(system, Parser)
-    assert system.model.calibrator is not None
-    (fold,) = tmp_path.glob("fold-*.json")
-    sentences = json.loads(fold.read_text())["result"]["sentences"]
-    new = [each for each in sentences if each["is_new_construction"]]
-    in_scope = [each for each in sentences if each["is_in_scope"]]
-    assert 0 < len(new) <= 10
-    assert len(in_scope) == len(new) + 10

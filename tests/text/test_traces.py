@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nqg.preprocessing.preprocessor import Preprocessor
@@ -22,7 +22,7 @@ from nqg.text.traces import (
 )
 
 CONTROL = Control(("xcomp",), ("agent",), ("agent",))
-TRACES = Traces((("nmod",),), (CONTROL,), ("?",), binds_many=False)
+TRACES = Traces((("nmod",),), (CONTROL,), ("?",))
 NOUNS = [f"noun{number}" for number in range(12)]
 
 
@@ -51,7 +51,6 @@ def test_a_term_is_read_as_it_is_written(term: ProgramTerm) -> None:
 
 @given(terms())
 def test_a_program_survives_the_round_trip(term: ProgramTerm) -> None:
-    assume(not TRACES.is_question(term))
     program = term.tokens()
     assert TRACES.decode(TRACES.encode(program)) == program
 
@@ -67,16 +66,7 @@ def test_any_tokens_can_be_decoded(program: list[str]) -> None:
     ("program", "encoded"),
     [
         ("cat ( nmod = run ( agent = cat ) )", "cat ( nmod = run ( agent = ↑ ) )"),
-        # A question is a relative clause of its filler, and so is one within a clause.
-        ("eat ( agent = ? )", "? ( nmod = eat ( agent = ↑ ) )"),
-        (
-            "say ( agent = cat , ccomp = eat ( agent = ? ) )",
-            "? ( nmod = say ( agent = cat , ccomp = eat ( agent = ↑ ) ) )",
-        ),
-        (
-            "try ( agent = ? , xcomp = run ( agent = ? ) )",
-            "? ( nmod = try ( agent = ↑ , xcomp = run ( agent = ↑xcomp ) ) )",
-        ),
+        ("eat ( agent = ? )", "eat ( agent = ↑ )"),
         (
             "try ( agent = cat , xcomp = run ( agent = cat ) )",
             "try ( agent = cat , xcomp = run ( agent = ↑xcomp ) )",
@@ -97,29 +87,6 @@ def test_any_tokens_can_be_decoded(program: list[str]) -> None:
 )
 def test_copies_become_traces(program: str, encoded: str) -> None:
     assert TRACES.encode(tokens(program)) == tokens(encoded)
-
-
-@pytest.mark.parametrize(
-    "derived",
-    [
-        # A statement that lacks an argument, and questions that ask for nothing, or for two things.
-        "eat ( agent = ↑ )",
-        "? ( nmod = eat ( agent = cat ) )",
-        "? ( nmod = eat ( agent = ↑ , theme = ↑ ) )",
-        "see ( theme = cat ( nmod = eat ( agent = dog ) ) )",
-        "see ( theme = cat ( nmod = eat ( agent = ↑ , theme = ↑ ) ) )",
-    ],
-)
-def test_what_does_not_bind_one_trace_is_no_program(derived: str) -> None:
-    assert TRACES.problem(TRACES.decode(tokens(derived)))
-
-
-def test_a_binder_may_bind_two_traces_where_training_has_two() -> None:
-    twice = "cat ( nmod = see ( agent = cat , theme = cat ) )"
-    traces = fit_traces([*programs_with_relative_clauses(), tokens(twice)])
-    assert traces is not None
-    assert traces.binds_many
-    assert not traces.problem(tokens(twice))
 
 
 def test_the_nearest_binder_binds() -> None:

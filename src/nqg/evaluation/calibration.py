@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import random
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from typing import NamedTuple
@@ -149,20 +149,16 @@ def made_out_of_scope(
 
 
 def knowledge(
-    parser: Parser,
-    examples: Sequence[Example],
-    *,
-    has_seq2seq: bool,
-    derivations: Sequence[Derivation] | None = None,
+    parser: Parser, examples: Sequence[Example], *, has_seq2seq: bool
 ) -> Calibrator:
     """A calibrator that knows what training has, and answers everything; its weights are those of
     other datasets.
 
-    `examples` are raw, as the parser reads them. Its `derivations` of those that it gets right are
-    found if they are not given.
+    `examples` are raw, as the parser reads them.
     """
-    if derivations is None:
-        derivations = list(right_derivations(parser, examples).values())
+    today = parser.model.text.slots.today
+    parser = parser.with_options(replace(parser.options, today=today))
+    derivations = list(right_derivations(parser, examples))
     vocabulary: set[str] = set()
     for example in examples:
         vocabulary.update(parser.model.text.tokenized(example.source)[0].words)
@@ -183,7 +179,6 @@ class Outcome(NamedTuple):
     is_right: bool
     is_new_template: bool
     is_in_scope: bool = True
-    is_new_construction: bool = False
 
 
 def outcomes(
@@ -208,11 +203,7 @@ def outcomes(
                     confidence, is_right = trial_confidence, trial.is_right
             found.append(
                 Outcome(
-                    confidence,
-                    is_right,
-                    sentence.is_new_template,
-                    sentence.is_in_scope,
-                    sentence.is_new_construction,
+                    confidence, is_right, sentence.is_new_template, sentence.is_in_scope
                 )
             )
     return found
@@ -283,9 +274,6 @@ def fitted(
     is_imprecise = threshold is None
     if threshold is None:
         threshold = EVEN_ODDS
-    # New constructions must not hide behind others, about which hardly any reader errs.
-    strangers = [outcome for outcome in best if outcome.is_new_construction]
-    threshold = max(threshold, chosen_threshold(strangers, precision) or 0.0)
     likely = [outcome for outcome in best if outcome.is_in_scope]
     new = [outcome for outcome in likely if outcome.is_new_template]
     others = [outcome for outcome in best if not outcome.is_in_scope]
@@ -303,18 +291,13 @@ def fitted(
 
 def right_derivations(
     parser: Parser, examples: Sequence[Example]
-) -> dict[int, Derivation]:
-    """The parser's derivations of those distinct examples that it gets right, by their numbers."""
-    # What is said relative to today refers to the day of the training sentences.
-    today = parser.model.text.slots.today
-    parser = parser.with_options(replace(parser.options, today=today))
+) -> Iterator[Derivation]:
+    """The parser's derivations of those distinct examples that it gets right."""
     examples = distinct_pairs(examples)
-    derivations = {}
     answers = parser.answers(example.source for example in examples)
-    for number, (answer, example) in enumerate(zip(answers, examples)):
+    for answer, example in zip(answers, examples):
         if answer.reading and exact_match(answer.target, example.target):
-            derivations[number] = answer.reading.derivation
-    return derivations
+            yield answer.reading.derivation
 
 
 def known_contexts(

@@ -30,18 +30,9 @@ from nqg.induction.description_length import (
     rule_bits,
 )
 from nqg.induction.induce import underivable_examples
-from nqg.induction.obligatory import MOST_GROWTH, needed_rules
 from nqg.induction.search import CandidateGrammar, derivable_rules
 from nqg.induction.settings import InductionSettings
-from nqg.text.traces import (
-    MARKS,
-    TRACE,
-    ProgramTerm,
-    Tokens,
-    Traces,
-    parse_term,
-    subterms,
-)
+from nqg.text.traces import TRACE, ProgramTerm, Tokens, Traces, parse_term, subterms
 from nqg.types.target_grammar import TargetGrammar
 
 # Clauses that a frame must be seen with.
@@ -114,50 +105,6 @@ class Clause:
         term = parse_term(target)
         assert term is not None, "a term in the place of a leaf or of a whole term"
         return Clause(tuple(source), term).numbered()
-
-
-def with_whole_terms(grammar: Grammar, examples: Sequence[Example]) -> Grammar:
-    """The grammar without rules that read a word as a mark, if its examples need not much else.
-
-    A search may find `that ### =` and `NT_1 NT_2 NT_3 ### NT_1 ( nmod NT_2 NT_3 )`, which is no term.
-    Such rules are composed.
-    """
-    marks = [rule for rule in grammar if MARKS.issuperset(rule.target)]
-    broken: dict[Rule, None] = {}
-    whole: dict[Rule, None] = {}
-    for rule in grammar:
-        for number in range(1, rule.arity + 1):
-            if Clause.of(rule) is not None:
-                continue
-            for mark in marks:
-                clause = _with_mark(rule, f"NT_{number}", mark)
-                if clause is not None:
-                    broken[rule] = None
-                    whole[clause.rule()] = None
-    if not broken:
-        return grammar
-    gone = {*marks, *broken}
-    kept = [rule for rule in grammar if rule not in gone]
-    bound = grammar.max_non_terminals
-    lost = list(underivable_examples(Grammar.of(kept, bound), examples))
-    needed = needed_rules(kept, list(whole), lost, bound)
-    if needed is None or len(needed) > MOST_GROWTH * len(broken):
-        return grammar
-    return Grammar.of([*kept, *needed], bound)
-
-
-def _with_mark(rule: Rule, non_terminal: str, mark: Rule) -> Clause | None:
-    """A rule with a mark for a non-terminal, if that makes its target a term."""
-    sides = []
-    for side, words in ((rule.source, mark.source), (rule.target, mark.target)):
-        tokens = list[str]()
-        for token in map(format_symbol, side):
-            tokens += map(str, words) if token == non_terminal else [token]
-        sides.append(tuple(tokens))
-    term = parse_term(sides[1])
-    if term is None:
-        return None
-    return Clause(sides[0], term).numbered()
 
 
 def is_non_terminal(token: str) -> bool:

@@ -5,12 +5,11 @@ probabilities and figures.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
-from itertools import islice, pairwise
+from itertools import groupby, islice, pairwise
 
 import numpy as np
 
@@ -36,7 +35,7 @@ from nqg.grammar.semirings import (
     max_inside,
 )
 from nqg.model.checkpoint import SavedModel
-from nqg.model.confidence import MOST_LOG_ODDS, rule_pairs
+from nqg.model.confidence import rule_pairs
 from nqg.model.spans import SpanTable
 from nqg.slots.instantiate import SlotInstances
 from nqg.text.json_calls import WrittenToken
@@ -184,7 +183,7 @@ class ScoredCharts:
         """The reading of the best derivation, unless another one is better.
 
         Where its program is not one, that is the best legal reading; where training never had some
-        of its pairs of rules, a legal reading with fewer such pairs, unless it is far less probable.
+        of its pairs of rules, the most probable legal reading with the fewest such pairs.
         """
         if not first.is_legal and self.model and self.model.is_misread(first.target):
             readings = self.n_best(sentence, N_BEST, options)
@@ -193,16 +192,13 @@ class ScoredCharts:
             if not unseen:
                 return first
             derivations = self.best_of_targets(sentence, N_BEST, options)
-            better_known = [
-                derivation
-                for derivation in derivations
-                if self.unseen_rule_pairs(derivation) < unseen
-            ]
+            # The derivations are sorted by unseen pairs, so that the first group has
+            # the fewest.
+            fewest, candidates = next(groupby(derivations, self.unseen_rule_pairs))
             # No other derivation is better known, so the best score decides.
-            if not better_known:
+            if fewest == unseen:
                 return first
-            candidates = [*better_known, first.derivation]
-            readings = self._ranked(sentence, candidates, options)
+            readings = self._ranked(sentence, list(candidates), options)
         return next((reading for reading in readings if reading.is_legal), first)
 
     def unseen_rule_pairs(self, derivation: Derivation) -> int:
@@ -225,7 +221,7 @@ class ScoredCharts:
         return seen.unseen(pairs, len(model.trained_rules))
 
     def n_best(self, sentence: int, n: int, options: DecodeOptions) -> list[Reading]:
-        """The targets of the n best derivations, the most probable and best known ones first."""
+        """The targets of the n best derivations, those with the fewest unseen pairs first."""
         return self._ranked(
             sentence, self.best_of_targets(sentence, n, options), options
         )
@@ -254,14 +250,16 @@ class ScoredCharts:
     def _ranked(
         self, sentence: int, derivations: Sequence[Derivation], options: DecodeOptions
     ) -> list[Reading]:
-        """Readings of a sentence, the most probable first, where each unseen pair counts as much as
-        the surest score.
+        """Readings of a sentence, those with the fewest unseen pairs and the most
+        probable first.
         """
 
-        def rank(reading: Reading) -> tuple[float, Tokens]:
-            unseen = self.unseen_rule_pairs(reading.derivation)
-            log_probability = math.log(max(reading.probability, sys.float_info.min))
-            return MOST_LOG_ODDS * unseen - log_probability, reading.tokens
+        def rank(reading: Reading) -> tuple[int, float, Tokens]:
+            return (
+                self.unseen_rule_pairs(reading.derivation),
+                -reading.probability,
+                reading.tokens,
+            )
 
         charts = self.select([sentence] * len(derivations))
         readings = charts.readings(derivations, options)

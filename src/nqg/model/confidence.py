@@ -186,14 +186,13 @@ class HeldOutSentence:
 
     A sentence that is out of scope has no right program; such sentences are given, or made of
     others. The program of a new template is unlike all that the readers have learned from, values
-    aside. A new construction joins rules that they have learned, but not together.
+    aside.
     """
 
     candidates: tuple[ProgramTrial, ...]
     is_in_scope: bool = True
     is_new_template: bool = False
     is_made: bool = False
-    is_new_construction: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import math
 import random
 import re
 import shutil
-from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import cast
@@ -14,23 +14,11 @@ from typing import cast
 from nqg.answers import exact_match
 from nqg.data.example import Example, distinct_pairs
 from nqg.errors import SettingsError
-from nqg.evaluation.calibration import (
-    CALIBRATION_FOLDS,
-    HeldOut,
-    folds,
-    knowledge,
-    made_out_of_scope,
-)
-from nqg.evaluation.constructions import construction_split
+from nqg.evaluation.calibration import folds, knowledge, made_out_of_scope
 from nqg.inference.decoding import DecodeOptions
 from nqg.inference.hybrid import Hybrid
 from nqg.inference.parser import Parser
-from nqg.model.confidence import (
-    Evidence,
-    HeldOutSentence,
-    ProgramTrial,
-    RulePair,
-)
+from nqg.model.confidence import Evidence, HeldOutSentence, ProgramTrial
 from nqg.pipeline.run import Run
 from nqg.pipeline.settings import TrainSettings
 from nqg.run_config import sha256
@@ -63,13 +51,11 @@ def held_out_sentences(
     run: Run,
     fingerprint: str,
     out_of_scope: Sequence[str] = (),
-    constructions: Mapping[int, Collection[RulePair]] | None = None,
 ) -> list[HeldOutSentence]:
     """What readers that are trained without a fold make of its sentences, fold by fold.
 
     Each fold is asked its share of the sentences that are out of scope. An interrupted run keeps
-    the folds that it has finished. Where one random fold is enough, and the `constructions` of the
-    distinct examples are given, half of the fold are new constructions.
+    the folds that it has finished.
     """
     examples = distinct_pairs(examples)
     confidence, seed = settings.confidence, settings.training.seed
@@ -82,12 +68,6 @@ def held_out_sentences(
     count = confidence.folds
     if count is None:
         count = default_folds(len(examples), len(splits), settings, run)
-    new: frozenset[int] = frozenset()
-    is_large = len(examples) >= ENOUGH_SENTENCES * CALIBRATION_FOLDS
-    if constructions and is_large and confidence.hold_out is HeldOut.RANDOM:
-        pairs_of = [constructions.get(at, ()) for at in range(len(examples))]
-        split, new = construction_split(pairs_of, MOST_HELD_OUT // 2, seed)
-        splits = [split]
     sentences: list[HeldOutSentence] = []
     used = min(count, len(splits))
     for number, split in enumerate(islice(splits, count), start=1):
@@ -99,8 +79,7 @@ def held_out_sentences(
             parts = split.parts(examples)
             system = train_readers(parts.train, fold_run)
             rng = random.Random(seed)
-            strangers = {examples[at] for at in new}
-            found = trials(system, parts.train, parts.test, rng, others, strangers)
+            found = trials(system, parts.train, parts.test, rng, others)
             result = FoldTrials(tuple(found))
             run.record(name, result, fold_fingerprint)
             if fold_run.folder and run.processes.is_main:
@@ -127,10 +106,9 @@ def trials(
     test: Sequence[Example],
     rng: random.Random,
     out_of_scope: Sequence[str] = (),
-    strangers: Container[Example] = (),
 ) -> list[HeldOutSentence]:
     """The candidates of a system of `train` for `test`, and for sentences that are out of scope,
-    given and made; `strangers` are the examples with new constructions.
+    given and made.
     """
     held_out = rng.sample(test, min(len(test), MOST_HELD_OUT))
     made = sentences_made(train, test, round(MADE_SHARE * len(held_out)), rng)
@@ -143,13 +121,7 @@ def trials(
     for example, proposed in zip(held_out, proposals):
         is_new = template(without_values(example.target)) not in known_templates
         tried = program_trials(proposed, example.target)
-        found.append(
-            HeldOutSentence(
-                tried,
-                is_new_template=is_new,
-                is_new_construction=example in strangers,
-            )
-        )
+        found.append(HeldOutSentence(tried, is_new_template=is_new))
     # Whatever is proposed for sentences out of scope is wrong.
     for number, proposed in enumerate(proposals[len(held_out) :]):
         is_made = number >= len(out_of_scope)

@@ -14,13 +14,7 @@ from typing import TYPE_CHECKING
 
 from nqg.data.example import Example, distinct_pairs
 from nqg.errors import NqgError, counted
-from nqg.evaluation.calibration import (
-    fitted,
-    knowledge,
-    right_derivations,
-    used_rules,
-)
-from nqg.evaluation.constructions import constructions
+from nqg.evaluation.calibration import fitted, knowledge, used_rules
 from nqg.evaluation.legality import target_grammar_named
 from nqg.evaluation.metrics import Scores, score
 from nqg.grammar.grammar import Grammar
@@ -329,21 +323,13 @@ def _learned_confidence(
     grammars = f"{task.rules}{task.manual_rules}{task.target_grammar}"
     fingerprint = sha256(f"{examples}{others}{fold_settings}{grammars}{inputs.tools}")
     with fitting_threads(task):
-        parser = Parser(readers.model)
-        derivations = right_derivations(parser, examples)
-        pairs_of = {}
-        for number, derivation in derivations.items():
-            pairs_of[number] = constructions(derivation, parser.grammar.numbers)
         sentences = held_out_sentences(
-            examples, settings, train_fold, run, fingerprint, others, pairs_of
+            examples, settings, train_fold, run, fingerprint, others
         )
         if not sentences:
             return None
         reader_knowledge = knowledge(
-            parser,
-            examples,
-            has_seq2seq=readers.seq2seq is not None,
-            derivations=list(derivations.values()),
+            Parser(readers.model), examples, has_seq2seq=readers.seq2seq is not None
         )
     calibrator = fitted(
         reader_knowledge, sentences, settings.confidence.least_precision

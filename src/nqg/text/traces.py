@@ -6,12 +6,9 @@ A relative clause repeats what it modifies, once more for each noun:
 
 A trace `↑` stands for the head of the nearest term above it that holds it under a *binder*, a
 keyword whose arguments all repeat the head. So `sleep ( agent = ↑ )` is the same for all nouns, and
-rules can compose it. A question is written as a relative clause, too: its *filler* is the head.
-
-    eat ( agent = Emma , theme = ? )   →   ? ( nmod = eat ( agent = Emma , theme = ↑ ) )
-
-So every trace is bound, and each binder binds one: what does not is no program. `Control` is the same
-for a sibling: `plan ( agent = Emma , xcomp = sleep ( agent = Emma ) )`.
+rules can compose it. Where a trace is bound by nothing it stands for the *filler*, a word of
+questions: `eat ( agent = Emma , theme = ? )` has `?` where a clause about a cake has its trace.
+`Control` is the same for a sibling: `plan ( agent = Emma , xcomp = sleep ( agent = Emma ) )`.
 
 Binders are fitted to programs, and used only where each program survives the round trip.
 """
@@ -155,7 +152,7 @@ class Traces:
     >>> traces = Traces(binders=(("nmod",),), filler=("?",))
     >>> program = "see ( agent = ? , theme = cat ( nmod = sleep ( agent = cat ) ) )"
     >>> " ".join(traces.encode(program.split()))
-    '? ( nmod = see ( agent = ↑ , theme = cat ( nmod = sleep ( agent = ↑ ) ) ) )'
+    'see ( agent = ↑ , theme = cat ( nmod = sleep ( agent = ↑ ) ) )'
     >>> " ".join(traces.decode(traces.encode(program.split()))) == program
     True
     """
@@ -163,8 +160,6 @@ class Traces:
     binders: tuple[Tokens, ...]
     controls: tuple[Control, ...] = ()
     filler: Tokens | None = None
-    # Whether a binder may bind more than one trace.
-    binds_many: bool = True
 
     def encode(self, tokens: Tokens) -> Tokens:
         """A program with traces for copies.
@@ -174,34 +169,14 @@ class Traces:
         term = parse_term(tokens)
         if term is None:
             return tokens
-        term = self._encoded(self._controlled(term))
-        if self.filler is None:
-            return term.tokens()
-        fillers = list(leaves(term, self.filler, self.binders))
-        if len(fillers) == 1:
-            clause = term.with_leaf(fillers[0], (TRACE,))
-            term = ProgramTerm(self.filler, (TermArgument(self.binders[0], clause),))
-        return term.tokens()
+        return self._with_fillers(self._encoded(self._controlled(term))).tokens()
 
     def decode(self, tokens: Tokens) -> Tokens:
-        """A program with copies for traces; a trace without an antecedent stays, and so does a
-        question that asks for nothing.
-        """
+        """A program with copies for traces; a trace without an antecedent stays."""
         term = parse_term(tokens)
         if term is None:
             return tokens
-        decoded = self._decoded(term, (TRACE,))
-        if self.is_question(decoded):
-            clause = decoded.arguments[0].value
-            asked = leaves(self._controlled(clause), decoded.head, self.binders)
-            if len(list(asked)) == 1:
-                return clause.tokens()
-        return decoded.tokens()
-
-    def is_question(self, term: ProgramTerm) -> bool:
-        """Whether a term is written as questions are: a clause below the filler."""
-        keywords = [argument.keyword for argument in term.arguments]
-        return term.head == self.filler and keywords == [self.binders[0]]
+        return self._decoded(term, self.filler or (TRACE,)).tokens()
 
     def problem(self, tokens: Sequence[str]) -> str:
         """Why a program is none of those that traces were fitted to; "" if it may be one.
@@ -214,18 +189,12 @@ class Traces:
         term = parse_term(tokens)
         if term is None:
             return ""
-        if self.is_question(term):
-            return "a question does not ask for one thing"
-        for holder in subterms(self._controlled(term)):
+        for holder in subterms(term):
             for argument in holder.arguments:
-                if argument.keyword not in self.binders:
-                    continue
-                copies = len(list(leaves(argument.value, holder.head, self.binders)))
-                keyword, head = " ".join(argument.keyword), " ".join(holder.head)
-                if not copies:
-                    return f"'{keyword}' does not refer to '{head}'"
-                if copies > 1 and not self.binds_many:
-                    return f"'{keyword}' refers to '{head}' more than once"
+                copies = leaves(argument.value, holder.head, self.binders)
+                if argument.keyword in self.binders and next(copies, None) is None:
+                    keyword = " ".join(argument.keyword)
+                    return f"'{keyword}' does not refer to '{' '.join(holder.head)}'"
         return ""
 
     def is_trace(self, token: str) -> bool:
@@ -250,6 +219,17 @@ class Traces:
                 if len(copies) == 1:
                     value = value.with_leaf(copies[0], (TRACE,))
             arguments.append(replace(argument, value=self._encoded(value)))
+        return replace(term, arguments=tuple(arguments))
+
+    def _with_fillers(self, term: ProgramTerm) -> ProgramTerm:
+        if term.is_leaf and term.head == self.filler:
+            return ProgramTerm((TRACE,))
+        arguments = []
+        for argument in term.arguments:
+            value = argument.value
+            if argument.keyword not in self.binders:
+                value = self._with_fillers(value)
+            arguments.append(replace(argument, value=value))
         return replace(term, arguments=tuple(arguments))
 
     def _decoded(self, term: ProgramTerm, antecedent: Tokens) -> ProgramTerm:
@@ -330,9 +310,7 @@ def fit_traces(programs: Iterable[Tokens]) -> Traces | None:
     if not binders:
         return None
     traces = Traces(binders, _fitted_controls(terms))
-    traces = replace(traces, filler=_fitted_filler(terms, traces), binds_many=False)
-    if any(traces.problem(term.tokens()) for term in terms):
-        traces = replace(traces, binds_many=True)
+    traces = replace(traces, filler=_fitted_filler(terms, traces))
     # Nothing may be lost.
     for term in terms:
         tokens = term.tokens()
