@@ -66,11 +66,17 @@ FILES = {
 }
 
 
+# Where the tests run in the background of a shell, SIGINT is ignored, also by their processes.
+HEEDS_INTERRUPTS = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+)
+
+
 @contextmanager
-def begun(*command: str) -> Iterator[subprocess.Popen[str]]:
+def begun(code: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     environment = {**os.environ, "PYTHONPATH": str(PROJECT / "src")}
     process = subprocess.Popen(
-        [sys.executable, "-c", *command],
+        [sys.executable, "-c", HEEDS_INTERRUPTS + code, *arguments],
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -74,6 +74,13 @@ def test_the_converted_examples_are_those_of_the_authors(
                 "template": (441, 439),
                 "length": (440, 440),
                 "tmcd": (440, 440),
+                "csl-length": (440, 330),
+                "csl-template-1": (438, 332),
+                "csl-template-2": (439, 331),
+                "csl-template-3": (440, 330),
+                "csl-tmcd-1": (440, 330),
+                "csl-tmcd-2": (440, 330),
+                "csl-tmcd-3": (440, 330),
             },
         ),
         (

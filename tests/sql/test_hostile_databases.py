@@ -103,6 +103,7 @@ def test_what_cannot_be_read_is_left_out_and_named(
 def test_an_interrupt_ends_reading_at_once(tmp_path: Path) -> None:
     path = made(tmp_path / "lamps.db", f"create view evil as {NUMBERS}")
     code = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
         "import sys; from nqg.sql.reader import DatabaseReader;"
         "reader = DatabaseReader(sys.argv[1]); reader.contents; print('ready', flush=True);"
         "reader.column_values('evil', 'x', 600)"
