@@ -200,9 +200,9 @@ def test_text_with_what_training_has_as_a_value_behind_the_same_word_is_doubted(
     tmp_path: Path,
 ) -> None:
     parser = trained(tmp_path, [*PAIRS, *GREETINGS])
-    right = right_derivations(parser, read_examples(tmp_path / "train.tsv"))
-    assert len(right) == len(PAIRS) + len(GREETINGS)
-    contexts = known_contexts(parser.grammar, list(right.values()))
+    derivations = list(right_derivations(parser, read_examples(tmp_path / "train.tsv")))
+    assert len(derivations) == len(PAIRS) + len(GREETINGS)
+    contexts = known_contexts(parser.grammar, derivations)
     assert contexts.rows == (("to", "number", len(PAIRS)),)
     weights = Weights(3.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -4.0)
     calibrator = Calibrator(weights, RulePairs(()), threshold=0.5, contexts=contexts)

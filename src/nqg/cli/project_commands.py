@@ -273,9 +273,9 @@ def check_data(
     count = len(pairs) - others
     outside = f", {others:,} sentences out of scope" if others else ""
     lines.append(f"{counted(count, 'example')}{outside}, {len(faults):,} with a fault")
-    for kind, first_lines in single.items():
-        if first_lines:
-            lines.append(_singleton_line(kind, first_lines))
+    for kind, lines_of_items in single.items():
+        if lines_of_items:
+            lines.append(_singleton_line(kind, lines_of_items))
     if derivable is not None:
         share = f"{100 * derivable:.1f} % of examples"
         lines.append(f"{share} are derivable with a grammar of the others")
