@@ -255,16 +255,9 @@ def check_data(
     text = fit_text(raw, chosen.text, chosen.slots, settings)
     # Lines count sentences out of scope, too, and the heading of a .csv file.
     start = first_line(data)
-    faults = list(flaws(pairs, _tokens_of_all(pairs, distinct, text)))
-    if start > 1:
-        faults = [flaw._replace(line=flaw.line + start - 1) for flaw in faults]
-    first_lines: dict[tuple[str, str], int] = {}
-    for line, pair in enumerate(pairs, start):
-        first_lines.setdefault((pair.source, pair.target), line)
-    lines_of = [first_lines[pair.source, pair.target] for pair in raw]
-    single: dict[str, dict[str, int]] = {}
-    for kind, items_of in singletons(raw, text).items():
-        single[kind] = {item: lines_of[at - 1] for item, at in items_of.items()}
+    found = flaws(pairs, _tokens_of_all(pairs, distinct, text))
+    faults = [flaw._replace(line=flaw.line + start - 1) for flaw in found]
+    single = _lines_of_singletons(pairs, start, raw, text)
     derivable = _derivable_share(raw, text, folds) if folds else None
 
     # Tell people the beginning of each list, and programs everything.
@@ -305,6 +298,24 @@ def _flaw_lines(data: Path, faults: Sequence[Flaw]) -> list[str]:
     lines = [f"{data}:{flaw.line}: {flaw}" for flaw in faults[:SHOWN_FLAWS]]
     if len(faults) > SHOWN_FLAWS:
         lines.append(f"… and {len(faults) - SHOWN_FLAWS:,} more; --json lists all")
+    return lines
+
+
+def _lines_of_singletons(
+    pairs: Sequence[Example], start: int, raw: Sequence[Example], text: Preprocessor
+) -> dict[str, dict[str, int]]:
+    """The line of each item that one of the distinct pairs `raw` alone has; lines count from
+    `start`.
+    """
+    first_lines: dict[tuple[str, str], int] = {}
+    for line, pair in enumerate(pairs, start):
+        first_lines.setdefault((pair.source, pair.target), line)
+    lines: dict[str, dict[str, int]] = {}
+    for kind, items in singletons(raw, text).items():
+        lines[kind] = {}
+        for item, number in items.items():
+            pair = raw[number - 1]
+            lines[kind][item] = first_lines[pair.source, pair.target]
     return lines
 
 

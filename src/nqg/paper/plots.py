@@ -248,11 +248,12 @@ def running_means(values: Sequence[float], window: int) -> list[float]:
 def learning_curve_figure(points: Sequence[CurvePoint], figure_class: Any) -> Any:
     figure = figure_class(figsize=(6, 3.6), layout="constrained")
     panel = figure.subplots()
-    counts = [point.examples for point in points]
-    scores = [point.scores for point in points]
-    coverage = [100 * each.coverage for each in scores]
-    precision = [100 * (each.precision or math.nan) for each in scores]
-    accuracy = [100 * each.accuracy for each in scores]
+    counts, coverage, precision, accuracy = [], [], [], []
+    for point in points:
+        counts.append(point.examples)
+        coverage.append(100 * point.scores.coverage)
+        precision.append(100 * (point.scores.precision or math.nan))
+        accuracy.append(100 * point.scores.accuracy)
     panel.plot(counts, coverage, marker="o", color=BLUE, label="coverage: answered")
     panel.plot(
         counts, precision, marker="s", color=YELLOW, label="precision: answers right"
@@ -264,7 +265,8 @@ def learning_curve_figure(points: Sequence[CurvePoint], figure_class: Any) -> An
     panel.set_ylabel("per cent of held-out sentences")
     panel.legend()
     _hide_spines(panel)
-    figure.suptitle(f"{scores[-1].examples:,} held-out sentences, without a threshold")
+    held_out = points[-1].scores.examples
+    figure.suptitle(f"{held_out:,} held-out sentences, without a threshold")
     return figure
 
 

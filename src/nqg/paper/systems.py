@@ -747,7 +747,9 @@ def unseen_figures(data: RecipeData, answers: Sequence[Answer]) -> dict[str, flo
     tested = program_lengths(example.target for example in data.test)
     figures["longest_tested"] = float(max(tested))
     figures["longest_answer"] = float(max(written))
-    longer = sum(length > trained for length in written)
+    longer = 0
+    for length in written:
+        longer += length > trained
     figures["longer_answers"] = longer / len(written)
     return figures
 

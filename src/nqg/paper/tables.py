@@ -249,12 +249,19 @@ def accuracies(
     systems = chain.from_iterable(recipe.paper.accuracy for recipe in recipes)
     notes = stand_ins(results, recipes, "nqg", "seq2seq")
     for system in dict.fromkeys(systems):
-        first, *figures = paper_row(system, recipes, "accuracy", system)
-        marks = [recipe.paper.marks.get(system, "") for recipe in recipes]
-        rows.append((first, *(cell + mark for cell, mark in zip(figures, marks))))
+        rows.append(marked_row(system, recipes))
     if any(recipe.paper.marks for recipe in recipes):
         notes = [*notes, MARKS]
     return of_recipes(number, title, recipes, rows, *notes, first="system")
+
+
+def marked_row(system: str, recipes: Sequence[Recipe]) -> Row:
+    """The paper's accuracies of a system, with the marks of those that the paper quotes."""
+    title, *figures = paper_row(system, recipes, "accuracy", system)
+    cells = [title]
+    for figure, recipe in zip(figures, recipes):
+        cells.append(figure + recipe.paper.marks.get(system, ""))
+    return tuple(cells)
 
 
 def average_ranks(results: Results) -> ResultTable:
@@ -516,19 +523,16 @@ def deviations(results: Results) -> ResultTable:
     recipes = recipes_run(results, GEOQUERY)
     rows: list[Row] = []
     for series in results.series(GEOQUERY):
-        for name in NQG_MEASURES if series.system in GRAMMARS else ("accuracy",):
-            figures = [results.figure(recipe.name, series, name) for recipe in recipes]
-            shares = [
-                _percent(figure.deviation if figure else None) for figure in figures
-            ]
-            rows.append((f"{series.title} {name}", *shares))
+        names = NQG_MEASURES if series.system in GRAMMARS else ("accuracy",)
+        measures = {name: name for name in names}
         # The paper joins every grammar with the same T5.
-        figures = [
-            results.figure(recipe.name, series, f"{ONE_FALLBACK}_accuracy")
-            for recipe in recipes
-        ]
-        shares = [_percent(figure.deviation if figure else None) for figure in figures]
-        rows.append((f"{series.title} accuracy, one T5", *shares))
+        measures[f"{ONE_FALLBACK}_accuracy"] = "accuracy, one T5"
+        for name, title in measures.items():
+            shares = []
+            for recipe in recipes:
+                figure = results.figure(recipe.name, series, name)
+                shares.append(_percent(figure.deviation if figure else None))
+            rows.append((f"{series.title} {title}", *shares))
     for name, title in (
         ("NQG-T5-3B", "NQG-T5-3B accuracy, one T5"),
         ("NQG-T5-Base", "NQG-T5-Base accuracy, one T5"),

@@ -438,12 +438,11 @@ def with_associativity(productions: Sequence[Production]) -> list[Production]:
             bases = [right for right in read if right[0] != left]
             lengths = dict.fromkeys(map(len, bases))
             # What stands between a list and an item, as far as any of the lists shows.
-            separators = dict.fromkeys(
-                right[1 : len(right) - length]
-                for right in read
-                if right[0] == left
-                for length in lengths
-            )
+            separators: dict[Fragment, None] = {}
+            for right in read:
+                if right[0] == left:
+                    for length in lengths:
+                        separators[right[1 : len(right) - length]] = None
             for separator in separators:
                 begin = (left, *separator)
                 if all((*begin, *base) in read for base in bases):

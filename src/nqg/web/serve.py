@@ -202,7 +202,7 @@ def prepared_server(served: ServedModel, bound: socket.socket) -> Callable[[], N
     return server.run
 
 
-class Workers(Multiprocess):
+class WorkerSupervisor(Multiprocess):
     """Uvicorn's processes, which it replaces where they die. SIGHUP goes to each of them: to
     replace all would cost the requests that arrive on connections that are closing.
     """
@@ -219,7 +219,7 @@ def prepared_workers(
 ) -> Callable[[], None]:
     """What serves a model in several processes."""
     threads = max((os.cpu_count() or 1) // workers, 1)
-    supervisor = Workers(
+    supervisor = WorkerSupervisor(
         server_config(Worker(served, threads), Limits(), workers), [bound]
     )
 
