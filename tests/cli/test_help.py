@@ -36,6 +36,13 @@ def paths() -> Iterator[tuple[str, ...]]:
 EVERY = list(paths())
 
 
+@pytest.fixture(autouse=True)
+def width_of_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages are as wide as each test says, also after a test that called `main` in this process."""
+    monkeypatch.delenv("TERMINAL_WIDTH", raising=False)
+    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", None)
+
+
 def page(*words: str, columns: int = 100) -> str:
     result = CliRunner().invoke(
         app, [*words, "--help"], env={"COLUMNS": str(columns), "NO_COLOR": "1"}
