@@ -379,7 +379,7 @@ def lost_programs(programs: Sequence[Sequence[str]]) -> list[int]:
 
 
 def _usual_style(programs: Sequence[Sequence[str]]) -> JsonCalls | None:
-    """How nearly all programs write calls in JSON; None where most of them do not."""
+    """How most programs write calls in JSON; None where most of them do not."""
     styles: set[JsonCalls] = set()
     for program in programs:
         for group in _outer_objects(_read(program) or ()):
