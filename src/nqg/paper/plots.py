@@ -258,7 +258,15 @@ def learning_curve_figure(points: Sequence[CurvePoint], figure_class: Any) -> An
     panel.plot(
         counts, precision, marker="s", color=YELLOW, label="precision: answers right"
     )
-    panel.plot(counts, accuracy, marker="^", color=RED, label="accuracy: right of all")
+    # Where all answers are right, accuracy is coverage: the dashes leave both visible.
+    panel.plot(
+        counts,
+        accuracy,
+        marker="^",
+        linestyle="--",
+        color=RED,
+        label="accuracy: right of all",
+    )
     panel.set_xticks(counts)
     panel.set_ylim(0, 105)
     panel.set_xlabel("examples learned from")
