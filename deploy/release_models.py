@@ -1,7 +1,7 @@
 """The pre-trained parsers of a release: `python deploy/release_models.py` trains them and writes an archive of each.
 
-    dist/nqg-starter-0.1.0.tar.gz              a model folder, with its model card
-    dist/nqg-home-assistant-en-0.1.0.tar.gz
+    dist/nqg-starter-0.3.0.tar.gz              a model folder, with its model card
+    dist/nqg-home-assistant-en-0.3.0.tar.gz
     dist/nqg-models.sha256                     for `sha256sum --check`
 
 An unpacked folder is what `nqg.Parser.from_pretrained` takes. The same folder makes the same archive, byte for byte.

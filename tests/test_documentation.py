@@ -124,6 +124,10 @@ def test_the_version_is_the_same_everywhere() -> None:
 
     assert f'version = "{__version__}"' in (PROJECT / "pyproject.toml").read_text()
     assert f"version: {__version__}" in (PROJECT / "CITATION.cff").read_text()
+    newest = re.search(
+        r"^## (\S+),", (PROJECT / "CHANGELOG.md").read_text(), re.MULTILINE
+    )
+    assert newest and newest[1] == __version__
 
 
 def test_the_badges_say_what_the_project_file_says() -> None:

@@ -16,7 +16,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 # second thread only waits: it doubled the CPU time of a sentence (docs/performance.md).
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-__version__ = "0.1.0"
+__version__ = "0.3.0"
 _load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 
