@@ -127,7 +127,8 @@ def test_the_version_is_the_same_everywhere() -> None:
     newest = re.search(
         r"^## (\S+),", (PROJECT / "CHANGELOG.md").read_text(), re.MULTILINE
     )
-    assert newest and newest[1] == __version__
+    assert newest
+    assert newest[1] == __version__
 
 
 def test_the_badges_say_what_the_project_file_says() -> None:
