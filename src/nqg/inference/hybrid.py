@@ -29,7 +29,6 @@ from nqg.answers import (
 )
 from nqg.errors import NqgError
 from nqg.files import write_text
-from nqg.grammar.grammar import Grammar
 from nqg.inference.decoding import DecodeOptions
 from nqg.inference.gaps import explained
 from nqg.inference.parser import (
@@ -497,12 +496,6 @@ def load_with_grammar(folder: Path | str, device: str | None = None) -> Parser |
         commands = "`nqg parse`, `evaluate` and `verify` take it"
         raise NqgError(f"{folder} holds a system without a grammar; {commands}")
     return system
-
-
-def grammar_of(system: System) -> Grammar | None:
-    """The grammar that a parser, or the parser of a hybrid, holds; other systems have none."""
-    parser = system.parser if isinstance(system, Hybrid) else system
-    return parser.grammar if isinstance(parser, Parser) else None
 
 
 def has_fallback(folder: Path | str) -> bool:
