@@ -27,13 +27,15 @@ GRAMMAR = Grammar.parse(
     "walk ### W\njump ### J\nNT_1 twice ### NT_1 NT_1\nNT_1 and NT_2 ### NT_1 NT_2"
 )
 VERBS = [
-    " ".join(words)
-    for words in product(("walk", "jump", "hop"), ("", "twice", "twice twice"))
+    " ".join(words) for words in product(("walk", "jump"), ("", "twice", "twice twice"))
 ]
 SENTENCES = [
-    " ".join(f"{one} and {two} and {three}".split())
-    for one, two, three in product(VERBS, repeat=3)
-] * 3
+    *(
+        " ".join(f"{one} and {two} and {three}".split())
+        for one, two, three in product(VERBS, repeat=3)
+    ),
+    "hop and walk",
+] * 10
 TESTS = str(Path(__file__).parent.parent)
 
 
