@@ -437,6 +437,23 @@ def test_words_that_programs_do_not_quote_are_no_free_text() -> None:
     assert [slot.name for slot in inferred(quoted)] == ["room"]
 
 
+def test_values_that_sentences_mostly_say_in_other_words_are_no_free_text() -> None:
+    rooms = ("attic", "hall", "cellar", "garage")
+
+    def pair(said: str, room: str) -> Pair:
+        return (
+            f"how warm is the {said}".split(),
+            ("degrees", "(", "room", "=", '"', room, '"', ")"),
+        )
+
+    copied = [pair(room, room) for room in rooms]
+    reworded = [
+        pair(said, "loft") for said in ("roof", "top", "upstairs", "studio", "den")
+    ]
+    assert [slot.name for slot in inferred(copied + reworded[:4])] == ["room"]
+    assert inferred(copied + reworded) == []
+
+
 @pytest.mark.parametrize(
     ("sentence", "is_open"),
     [

@@ -307,7 +307,10 @@ def fit_text_form(slot: Slot, draft: SlotMatcher, pairs: Sequence[Pair]) -> Slot
 
 
 class QuotedValue(NamedTuple):
-    """The value of a key in a program, and the positions of the words of the sentence like it."""
+    """The value of a key in a program, and the positions of the words of the sentence like it.
+
+    There are no positions where the sentence says it in other words.
+    """
 
     key: str
     text: Tokens
@@ -317,7 +320,7 @@ class QuotedValue(NamedTuple):
 def quoted_values(
     sentence: TokenizedSentence, pair: DelexicalizedPair
 ) -> Iterator[QuotedValue]:
-    """The quoted values of a program that are words of the sentence and not values of slots."""
+    """The quoted values of a program that are not values of slots."""
     for start, end in literals(pair.target):
         if not start or pair.target[start - 1] not in QUOTATION_MARKS:
             continue
@@ -329,8 +332,7 @@ def quoted_values(
         positions: set[int] = set()
         for span in spans_like(sentence.words, text, len(sentence.words)):
             positions.update(range(*span))
-        if positions:
-            yield QuotedValue(key, text, positions)
+        yield QuotedValue(key, text, positions)
 
 
 def infer_free_text_slots(
@@ -340,7 +342,7 @@ def infer_free_text_slots(
 ) -> list[Slot]:
     """Slots of free text for the keys of programs whose values are an open class.
 
-    The values are words of the sentence, and names or mostly new. The share of values seen once is
+    The values are mostly words of the sentence, and names or new. The share of values seen once is
     the probability of a new one (Good and Turing): nearly all songs are seen once, hardly any room
     is. Names of people are an open class however often the same few are seen. They are written
     with a capital letter, which tells nothing where all nouns are, as in German.
@@ -348,6 +350,7 @@ def infer_free_text_slots(
     # Pass 1: the values of each key, and how words are written.
     texts = defaultdict[str, Counter[Tokens]](Counter)
     names = Counter[str]()
+    in_other_words = Counter[str]()
     other_words, other_capitals = 0, 0
     for (sentence, _), pair in zip(pairs, delexicalized):
         sentence = as_tokenized(sentence)
@@ -357,6 +360,9 @@ def infer_free_text_slots(
         capitals = {position for position in later if words[position][:1].isupper()}
         unquoted = {position for position in later if len(sentence.words[position]) > 1}
         for value in quoted_values(sentence, pair):
+            if not value.positions:
+                in_other_words[value.key] += 1
+                continue
             texts[value.key][value.text] += 1
             if not capitals.isdisjoint(value.positions):
                 names[value.key] += 1
@@ -371,7 +377,9 @@ def infer_free_text_slots(
         unseen_rate = list(counts.values()).count(1) / total
         are_names = capitals_tell_names and names[key] >= MIN_SHARE_OF_NAMES * total
         is_open = unseen_rate >= MIN_UNSEEN_PROBABILITY or are_names
+        # The values of other keys are the program's own words, which a sentence has by chance.
+        is_copied = total >= in_other_words[key]
         is_new = key not in slots.quotes and is_slot_name(key)
-        if len(counts) >= MIN_TEXTS and is_open and is_new:
+        if len(counts) >= MIN_TEXTS and is_open and is_copied and is_new:
             inferred.append(Slot(key, "text", length=2 * max(map(len, counts))))
     return inferred
