@@ -13,8 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import typer
 
 from conftest import PROJECT
+from nqg.cli.terminal import interruptible
 
 # Generous, as other processes may take the cores: before, some of these went on for minutes.
 PATIENCE = 30
@@ -139,3 +141,13 @@ def test_ctrl_c_ends_compiled_code_that_looks_at_no_signal() -> None:
         assert process.stdout.readline() == "counting\n"
         work(process, cpu_seconds(process) + 0.3)
         assert interrupted(process) == (130, "error: interrupted; the advice")
+
+
+def test_an_interrupt_that_compiled_code_reports_ends_the_command() -> None:
+    with pytest.raises(typer.Exit) as ended, interruptible():
+        raise SystemError("returned a result with an exception set") from (
+            KeyboardInterrupt()
+        )
+    assert ended.value.exit_code == 130
+    with pytest.raises(SystemError), interruptible():
+        raise SystemError("a fault of the interpreter")

@@ -83,7 +83,11 @@ def interruptible(advice: str = "") -> Iterator[None]:
     interruption.advice.append(advice)
     try:
         yield
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemError) as error:
+        # A signal between compiled code and Python is reported as a fault of the interpreter.
+        is_interrupt = isinstance(error, KeyboardInterrupt)
+        if not is_interrupt and not isinstance(error.__cause__, KeyboardInterrupt):
+            raise
         interruption.report()
         raise typer.Exit(STOPPED) from None
     finally:
