@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqg.grammar.grammar import is_token
-from nqg.text.sentences import AS_IS, Casing, SentenceTokenizer, fit_and_tokenize
+from nqg.text.sentences import (
+    AS_IS,
+    Casing,
+    SentenceTokenizer,
+    fit_and_tokenize,
+    with_other_contractions,
+)
 
 WORDS = SentenceTokenizer()
 EVERYTHING = SentenceTokenizer("words", "keep", "keep")
@@ -159,3 +165,24 @@ def test_tokens_with_casing_and_marks_tell_all_others(
     tokenizer = SentenceTokenizer("words", casing, punctuation)
     rich = SentenceTokenizer("words", "keep", "keep")
     assert tokenizer.reduced(rich.tokens(text)) == tokenizer.tokens(text)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "spelled"),
+    [
+        ("where's the ferry", "where is the ferry"),
+        ("Where is the ferry?", "where 's the ferry"),
+        ("who're they and who'll win", "who are they and who will win"),
+        ("what is anna's number", "what 's anna 's number"),
+        ("is it open", "is it open"),
+    ],
+)
+def test_verbs_behind_pronouns_have_another_spelling(
+    sentence: str, spelled: str
+) -> None:
+    tokens = with_other_contractions(WORDS.tokens(sentence))
+    assert " ".join(token.text for token in tokens) == spelled
+    # Values are written as the sentence has them.
+    assert [token[1:] for token in tokens] == [
+        token[1:] for token in WORDS.tokens(sentence)
+    ]

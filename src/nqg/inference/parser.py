@@ -292,17 +292,19 @@ class Parser(HubModel):
     def _window(
         self, window: Sequence[Sequence[TokenizedSentence]]
     ) -> Iterator[Answer]:
-        """The answers to sentences, each of which has one tokenization or two."""
+        """The answers to sentences, each of which has one tokenization or more."""
         items = self._parsed([tokenizations[0] for tokenizations in window])
-        # A sentence without a derivation is read again, with or without polite frames.
-        failed = []
-        for number, tokenizations in enumerate(window):
-            if len(tokenizations) > 1 and items[number].fails:
-                failed.append(number)
-        again = self._parsed([window[number][1] for number in failed])
-        for number, item in zip(failed, again):
-            if item.answer.target:
-                items[number] = item
+        # A sentence without a derivation is read again: with or without polite frames, and with
+        # other contractions.
+        for attempt in range(1, max(map(len, window))):
+            failed = []
+            for number, tokenizations in enumerate(window):
+                if len(tokenizations) > attempt and items[number].fails:
+                    failed.append(number)
+            again = self._parsed([window[number][attempt] for number in failed])
+            for number, item in zip(failed, again):
+                if item.answer.target:
+                    items[number] = item
         # If it still has none, unknown words are read as known words that they resemble.
         corrected: dict[int, Answer] = {}
         if not self.options.exact:

@@ -30,6 +30,7 @@ from nqg.text.sentences import (
     Token,
     TokenizedSentence,
     strip_politeness,
+    with_other_contractions,
 )
 from nqg.text.sequences import SequenceFormat, SequenceSetting
 
@@ -182,17 +183,16 @@ class Preprocessor:
 
     def tokenized(self, sentence: str) -> list[TokenizedSentence]:
         """The ways to read a sentence, the first to be tried first: without polite frames and
-        with them.
+        with them, and then with other contractions (*what is* for *what's*).
         """
         tokens = self.sentences.tokens(sentence)
-        readings = [TokenizedSentence(sentence, tokens)]
-        if not self.is_plain:
-            bare = strip_politeness(tokens)
-            if bare != tokens:
-                readings.append(TokenizedSentence(sentence, bare))
+        if self.is_plain:
+            return [TokenizedSentence(sentence, tokens)]
+        forms = [tokens, strip_politeness(tokens)]
         if self.courtesy == "drop":
-            readings.reverse()
-        return readings
+            forms.reverse()
+        forms.append(with_other_contractions(forms[0]))
+        return [TokenizedSentence(sentence, form) for form in dict.fromkeys(forms)]
 
     @property
     def is_plain(self) -> bool:

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import chain, product
+from itertools import chain, pairwise, product
 from typing import Literal, NamedTuple
 from unicodedata import normalize
 
@@ -404,3 +404,39 @@ def strip_politeness(tokens: Sequence[Token]) -> tuple[Token, ...]:
             break
         left, words = left[begin:end], words[begin:end]
     return tuple(left or tokens)
+
+
+# English verbs, and how they are spelled behind a pronoun. After a name, 's marks a possessive.
+CONTRACTIONS = {
+    "is": "'s",
+    "are": "'re",
+    "am": "'m",
+    "will": "'ll",
+    "have": "'ve",
+    "would": "'d",
+}
+OTHER_SPELLINGS = {
+    **CONTRACTIONS,
+    **{clitic: verb for verb, clitic in CONTRACTIONS.items()},
+}
+PRONOUNS = frozenset(
+    (
+        *("what", "where", "who", "when", "how", "why", "which", "there", "here"),
+        *("that", "it", "he", "she", "i", "you", "we", "they"),
+    )
+)
+
+
+def with_other_contractions(tokens: Sequence[Token]) -> tuple[Token, ...]:
+    """The tokens with verbs in their other spelling, where they follow a pronoun.
+
+    >>> tokens = SentenceTokenizer().tokens("Where's Anna's bag? I will get it.")
+    >>> " ".join(token.text for token in with_other_contractions(tokens))
+    "where is anna 's bag i 'll get it"
+    """
+    spelled = list(tokens)
+    for number, (before, token) in enumerate(pairwise(tokens), start=1):
+        other = OTHER_SPELLINGS.get(token.text.lower())
+        if other and before.text.lower() in PRONOUNS:
+            spelled[number] = token._replace(text=other)
+    return tuple(spelled)
