@@ -31,7 +31,12 @@ README = PROJECT / "README.md"
 RESULTS = "<!-- nqg report results -->\n"
 MOST_WORDS = 2500  # on a page that people read; tables and reference that are made, and figures, are looked up instead
 MOST_WORDS_IN_ALL = 45_000
-LOOKED_UP = {"docs/api.md", "docs/performance.md", "docs/reproduce.md"}
+LOOKED_UP = {
+    "docs/api.md",
+    "docs/performance.md",
+    "docs/reproduce.md",
+    "docs/settings.md",
+}
 
 
 def commands(page: Path) -> Iterator[str]:
@@ -176,6 +181,8 @@ def test_the_page_of_settings_is_made_from_the_dataclasses() -> None:
     if os.environ.get("NQG_REWRITE_GOLDEN"):
         page.write_text(settings_reference())
     assert page.read_text() == settings_reference(), "make golden"
+    for row in re.findall(r"^\| `.*", page.read_text(), flags=re.MULTILINE):
+        assert not row.endswith("|  |"), f"without a remark: {row}"
 
 
 def test_the_page_of_results_holds_the_tables_of_the_records() -> None:

@@ -40,28 +40,33 @@ TEXT_FILE = "text.json"  # in a model folder
 class TextSettings:
     """How raw text becomes tokens. "auto" lets the training data decide.
 
-    `arguments` says whether answers write the named arguments of calls in the order of training.
-    `sequence` says whether a sentence may hold several commands: "auto" if programs of training do.
-    `traces` says whether copies in programs become traces: "auto" where a keyword always has them.
-    `positions` says whether variables may be positions of words: "auto" if they are in training.
-    `calls` says whether JSON is learned as calls, f(key=value): "auto" if nearly all of it is calls.
-    `today` is the day to which training sentences refer, if programs have dates for "tomorrow".
-
     >>> TextSettings(sequence="allow").sentences
     'auto'
     """
 
+    # How sentences are cut into tokens.
     sentences: Literal["auto", "words", "spaces"] = "auto"
+    # Whether upper and lower case of sentences count.
     casing: Literal["auto", "lower", "keep"] = "auto"
+    # Whether punctuation of sentences counts.
     punctuation: Literal["auto", "drop", "keep"] = "auto"
+    # Whether polite phrases such as "could you" are dropped.
     courtesy: Literal["auto", "drop", "keep"] = "auto"
+    # How programs are cut into tokens.
     programs: Literal["auto", "code", "spaces"] = "auto"
+    # Order of named arguments in answers: as in training, or as derived ("keep").
     arguments: Literal["auto", "keep"] = "auto"
+    # Which slots there are: found ones and those of `[slots]`, or the latter alone ("given").
     slots: Literal["auto", "given"] = "auto"
+    # Whether a sentence may have several commands. "auto": if training programs do.
     sequence: SequenceSetting = "auto"
+    # Whether copies in programs become traces. "auto": where a keyword always has them.
     traces: Literal["auto", "none"] = "auto"
+    # Whether variables may be positions of words. "auto": if they are in training.
     positions: Literal["auto", "none"] = "auto"
+    # Whether JSON is learned as calls, `f(key=value)`. "auto": if nearly all programs are calls.
     calls: Literal["auto", "none"] = "auto"
+    # The day to which training sentences refer, if programs have dates for "tomorrow".
     today: str = ""
 
     def __post_init__(self) -> None:
