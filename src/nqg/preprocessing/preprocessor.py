@@ -80,6 +80,7 @@ class TextSettings:
 
     @property
     def day(self) -> date | None:
+        """The day that `today` names."""
         try:
             return date.fromisoformat(self.today) if self.today else None
         except ValueError as error:
