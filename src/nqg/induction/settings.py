@@ -85,17 +85,14 @@ class InductionSettings:
 
     @classmethod
     def automatic(cls) -> InductionSettings:
-        """What a search begins with where nothing is known of the data. `tuning.trials`
-        goes on from here.
-        """
+        """The settings with which the trials begin (`tuning.trials`)."""
         sample = cls(data_weight=0.25, repeated_targets=True, shortest=500, stages=20)
         extended = replace(sample, frame=True, lexical=True, returning=True)
         return replace(extended, fitted=True, budget=1.0)
 
     @classmethod
     def for_slots(cls) -> InductionSettings:
-        """What a search in marked examples does: slots leave little to choose, and
-        typed trials would take minutes.
+        """The settings for data with slots, without trials, because typed trials are slow.
 
         On six projects of 100 to 300 pairs the search ends with two to eight tenths of this
         budget; on Overnight's calendar it does not end.
