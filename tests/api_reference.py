@@ -130,9 +130,11 @@ def _members(thing: type) -> Iterator[str]:
 
 def _call(function: Any) -> str:
     """The arguments of a method, by name alone where they must be given, else with their defaults."""
-    shown = []
+    shown: list[str] = []
     for each in inspect.signature(function).parameters.values():
         if each.name not in ("self", "cls"):
+            if each.kind is each.KEYWORD_ONLY and "*" not in shown:
+                shown.append("*")
             default = _default(each.default).replace(" = ", "=")
             shown.append(f"{each.name}{default}")
     return f"({', '.join(shown)})"

@@ -140,7 +140,7 @@ class Hybrid(HubModel):
 
     @property
     def calibrator(self) -> Calibrator | None:
-        """What gives the candidates of both readers their confidence, if it was fitted to both.
+        """The calibrator of both readers, if confidence was learned from both.
 
         A file of predictions in the second reader's place proposes no candidates.
         """
@@ -161,9 +161,7 @@ class Hybrid(HubModel):
     def candidates(
         self, sentences: Sequence[str]
     ) -> Iterator[tuple[Answer, list[CandidateProgram]]]:
-        """For each sentence the answer of the grammar, which has its best reading, and the
-        candidates of both.
-        """
+        """For each sentence, the answer of the grammar and the candidates of both readers."""
         parser = cast(Parser, self.parser)
         reader = cast(Seq2seqReader, self.fallback)
         # The grammar's readings; a candidate is withheld by its own confidence only.

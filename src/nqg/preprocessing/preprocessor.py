@@ -129,8 +129,8 @@ class Preprocessor:
         settings: TextSettings = TextSettings(),  # noqa: B008 (frozen)
         slots: Mapping[str, Any] | None = None,
     ) -> Preprocessor:
-        """What suits pairs of raw sentences and programs. Polite frames stay in sentences that need
-        no other change.
+        """The preprocessor that suits raw pairs. Polite phrases stay in sentences that need no other
+        change.
 
         `slots` are those of a settings file. Raw text has the built-in ones that both
         sides of the pairs show, too, and free text where programs quote words of sentences.
@@ -157,7 +157,7 @@ class Preprocessor:
         ]
 
     def training_sentence(self, sentence: str, program: str) -> BarePair:
-        """A raw pair as tokens. Of polite frames, only words that the program has are kept."""
+        """A raw pair as tokens. Of polite phrases, only words that the program has are kept."""
         target = self.programs.normalized(program)
         tokens = self.stripped(self.sentences.tokens(sentence), target)
         read = TokenizedSentence(sentence, tokens)
@@ -168,9 +168,7 @@ class Preprocessor:
     def stripped(
         self, tokens: tuple[Token, ...], target: Sequence[str]
     ) -> tuple[Token, ...]:
-        """The tokens of a training sentence without polite frames, unless the program has
-        words of these.
-        """
+        """The tokens of a training sentence without polite phrases, unless the program has their words."""
         if self.courtesy == "keep":
             return tokens
         bare = strip_politeness(tokens)
@@ -187,9 +185,7 @@ class Preprocessor:
         return " ".join(tokens.words), " ".join(target)
 
     def tokenized(self, sentence: str) -> list[TokenizedSentence]:
-        """The ways to read a sentence, the first to be tried first: without polite frames and
-        with them.
-        """
+        """The tokenisations of a sentence to try in turn: without polite phrases, then with them."""
         tokens = self.sentences.tokens(sentence)
         readings = [TokenizedSentence(sentence, tokens)]
         if not self.is_plain:
