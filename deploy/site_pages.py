@@ -36,6 +36,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     }
     for name, text in made.items():
         files.append(File.generated(config, name, content=text))
+    # The site has the icon of the page that `nqg serve` shows.
+    icon = str(PROJECT / "src" / "nqg" / "web" / "static" / "icon.svg")
+    files.append(File.generated(config, "images/icon.svg", abs_src_path=icon))
     waiting = [
         f"docs/{file.src_uri}"
         for file in files.documentation_pages()
@@ -111,7 +114,7 @@ def commands() -> str:
     parts = ["# Commands", "What `nqg --help` and `nqg VERB --help` print."]
     for each in sorted(words):
         found = CliRunner().invoke(
-            app, [*each, "--help"], env={"COLUMNS": "100", "NO_COLOR": "1"}
+            app, [*each, "--help"], env={"COLUMNS": "80", "NO_COLOR": "1"}
         )
         parts.append(
             f"## `{' '.join(['nqg', *each])}`\n\n```text\n{found.stdout.strip()}\n```"

@@ -15,7 +15,7 @@ from statistics import fmean
 import pytest
 
 import nqg
-from api_reference import api_reference
+from api_reference import GROUPS, api_reference
 from conftest import PROJECT
 from nqg.cli.main import COMMANDS, load_command
 from nqg.paper.records import Results, records
@@ -31,7 +31,12 @@ README = PROJECT / "README.md"
 RESULTS = "<!-- nqg report results -->\n"
 MOST_WORDS = 2500  # on a page that people read; tables and reference that are made, and figures, are looked up instead
 MOST_WORDS_IN_ALL = 45_000
-LOOKED_UP = {"docs/api.md", "docs/performance.md", "docs/reproduce.md"}
+LOOKED_UP = {
+    "docs/api.md",
+    "docs/performance.md",
+    "docs/reproduce.md",
+    "docs/settings.md",
+}
 
 
 def commands(page: Path) -> Iterator[str]:
@@ -176,6 +181,8 @@ def test_the_page_of_settings_is_made_from_the_dataclasses() -> None:
     if os.environ.get("NQG_REWRITE_GOLDEN"):
         page.write_text(settings_reference())
     assert page.read_text() == settings_reference(), "make golden"
+    for row in re.findall(r"^\| `.*", page.read_text(), flags=re.MULTILINE):
+        assert not row.endswith("|  |"), f"without a remark: {row}"
 
 
 def test_the_page_of_results_holds_the_tables_of_the_records() -> None:
@@ -190,11 +197,15 @@ def test_the_page_of_results_holds_the_tables_of_the_records() -> None:
 
 
 def test_every_public_name_has_a_sentence_and_an_example() -> None:
-    for name in nqg.__all__:
-        if not name.startswith("_"):
-            text = inspect.getdoc(getattr(nqg, name)) or ""
-            assert text.split("\n\n")[0].endswith("."), name
-            assert ">>> " in text, f"{name} has no example"
+    public = {name for name in nqg.__all__ if not name.startswith("_")}
+    grouped = [name for names in GROUPS.values() for name in names]
+    assert sorted(grouped) == sorted(public), "GROUPS in tests/api_reference.py"
+    for name in grouped:
+        text = inspect.getdoc(getattr(nqg, name)) or ""
+        assert text.split("\n\n")[0].endswith("."), name
+        assert ">>> " in text, f"{name} has no example"
+    page = (PROJECT / "docs" / "api.md").read_text()
+    assert not re.search(r"^- `[^`]*`: *$", page, re.MULTILINE), "without a sentence"
 
 
 def test_the_pages_together_can_be_read() -> None:

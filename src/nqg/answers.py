@@ -111,25 +111,22 @@ class Correction:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The program that a system gives for a sentence. Without a `target` it abstains, and is falsy.
+    """The program that a system gives for a sentence, or an abstention, which is falsy.
 
-    `reason` says why nobody answered or, of a hybrid, what the other reader says. An answer of a
-    grammar comes with its `reading` and, if asked for, with the most probable `readings`, illegal
-    ones included, and with the derivable spans of its `chart`. An answer of a hybrid has those of
-    its `parts`: the grammar's and, if it was asked, the other system's.
-
-    `source` is the sentence as typed, `target` the program formatted like the training data. `words`
-    are the tokens that a parser saw, to which the spans of its derivations refer; among them are
-    those of `corrections`, for words that no rule knows and that resemble others.
-
-    Where a sentence holds several commands, `commands` has the answer to each, and `target` is their
-    sequence. An abstention has them, too, where a command has no program.
-
-    `probability` compares the readings that a grammar has, of which all may be wrong. `confidence`
-    is the probability of being right, where the model was calibrated.
-
-    An abstention may have the answer that was `withheld` for its low confidence and, if gaps were
-    asked for, the `nearest` training sentence with what the system makes of it.
+    - `source` is the sentence as typed.
+    - `target` is the program, written as training programs are. An abstention has None.
+    - `reason` says why there is no program. A hybrid also gives the program of its other reader.
+    - `confidence` is the estimated probability that the program is right, if the model learned it.
+    - `probability` is the in-grammar probability: the share among all readings of the sentence.
+    - `reading` is the program with its derivation, and `readings` are the most probable programs.
+    - `chart` has every part of the sentence that the grammar derives, if asked for.
+    - `parts` has the answers of both systems of a hybrid.
+    - `words` are the tokens that the parser saw, and `corrections` the typos that it corrected.
+    - `unknown_words` are words that training lacks, and `gaps` says what the grammar lacks.
+    - `withheld` is the answer below the threshold.
+    - `nearest` is the most similar training sentence, with its program.
+    - `rows` is what a query gives, if it ran on a database.
+    - `commands` has the answer to each command, if the sentence has several.
 
     >>> print(Answer("hop", "JUMP").target, bool(Answer("fly", None, reason="no derivation")))
     JUMP False
@@ -182,7 +179,7 @@ class Answer:
         return f"Answer({', '.join(shown)})"
 
     def explain(self) -> str:
-        """The derivation, drawn, and all else about the answer. Of an abstention, what is missing.
+        """A drawing of the derivation, with the confidence. For an abstention, what is missing.
 
         >>> print(Answer("fly", reason="no derivation: no rule knows 'fly'").explain())
         abstained: no derivation: no rule knows 'fly'
@@ -193,7 +190,7 @@ class Answer:
 
     @property
     def kind(self) -> str:
-        """What the answer is, for programs: "answered", or why not.
+        """ "answered", or the reason of an abstention in one or two words, for use in code.
 
         >>> Answer("fly", reason="no derivation: no rule knows 'fly'").kind
         'no rule'
@@ -207,7 +204,7 @@ class Answer:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Of an abstention: words that training does not have, or phrases that no rule joins."""
+        """For an abstention, the words that training lacks, or the phrases that no rule joins."""
         if self.target is not None:
             return ()
         gaps = self.first.gaps
@@ -224,7 +221,7 @@ class Answer:
 
     @property
     def answered_by(self) -> str | None:
-        """The system that gave the program. None where nobody did."""
+        """The system that gave the program. For an abstention, None."""
         return None if self.target is None else self.system
 
     @property
@@ -238,7 +235,7 @@ class Answer:
 
     @property
     def call(self) -> Call | None:
-        """The call that the program is. None where there is no program.
+        """The program as a call. For an abstention, None.
 
         >>> Answer("wake me at 7", 'alarm(time="7:00")').call
         Call(name='alarm', arguments={'time': '7:00'}, positional=())
@@ -253,12 +250,12 @@ class Answer:
 
     @property
     def calls(self) -> tuple[Call, ...]:
-        """The calls of the program, in their order. None where there is no program."""
+        """The calls of the program, in their order. For an abstention, there are none."""
         return () if self.target is None else read_calls(self.target)
 
     @property
     def first(self) -> Answer:
-        """The answer of a hybrid's grammar. Of other systems, the answer itself."""
+        """For a hybrid, the answer of its grammar. For other systems, the answer itself."""
         return self.parts[0] if self.parts else self
 
     @property
@@ -270,7 +267,7 @@ class Answer:
         return tuple(corrections)
 
     def log_to(self, path: Path) -> None:
-        """Add the sentence and what became of it to a file, as a line of JSON."""
+        """Append the sentence and its answer to a file, as a line of JSON."""
         values = {
             "source": " ".join(self.source.split()),
             "target": self.target,
@@ -323,7 +320,7 @@ def distinct_candidates(answers: Iterable[Answer]) -> list[Answer]:
 
 
 class System(Protocol):
-    """Whatever turns sentences into programs.
+    """Anything that turns sentences into programs: a parser, a hybrid, or an object of yours.
 
     >>> class Echo:
     ...     def answers(self, sentences):
@@ -334,7 +331,7 @@ class System(Protocol):
     """
 
     def answers(self, sentences: Iterable[str]) -> Iterable[Answer]:
-        """An answer to each sentence, in their order."""
+        """An answer to each sentence, in the order of the sentences."""
 
 
 @runtime_checkable

@@ -22,7 +22,7 @@ def model(tmp_path: Path) -> Path:
 
 def test_a_whole_folder_says_what_it_promises_and_its_digest(model: Path) -> None:
     said = nqg("check-model", str(model)).stdout
-    assert said.startswith(f"{model} is whole")
+    assert said.startswith(f"{model} is undamaged")
     assert re.search(r"made from +.*examples", said)
     assert folder_digest(model) in said
     found = json.loads(

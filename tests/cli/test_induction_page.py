@@ -8,11 +8,9 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 
 from conftest import PROJECT
-from nqg.induction.settings import InductionSettings
 
 PAGE = PROJECT / "docs" / "induction.md"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
@@ -61,20 +59,3 @@ def test_the_python_on_the_page_runs() -> None:
     result = doctest.testfile(str(PAGE), module_relative=False)
     assert result.attempted > 4
     assert result.failed == 0
-
-
-def test_every_setting_stands_in_the_table_with_its_default() -> None:
-    table = PAGE.read_text().split("\n## Settings\n")[1].split("\n## ")[0]
-    shown = dict(
-        re.findall(r"^\| `induction\.(\w+)` \| (\w+) \|", table, flags=re.MULTILINE)
-    )
-    words: dict[object, str] = {True: "yes", False: "no", None: "all"}
-    settings = InductionSettings()
-    for field in fields(settings):
-        default = getattr(settings, field.name)
-        expected = (
-            words[default]
-            if default is None or isinstance(default, bool)
-            else f"{default:g}"
-        )
-        assert shown[field.name] == expected, field.name

@@ -85,7 +85,7 @@ def test_a_rule_is_added_used_listed_and_removed() -> None:
         typed("parse", "model", "good night").stdout.split("\n")[0]
         == "off ( hall , lamp )"
     )
-    assert typed("check-model", "model").stdout.startswith("model is whole")
+    assert typed("check-model", "model").stdout.startswith("model is undamaged")
     rows = typed("check-model", "model").stdout.splitlines()
     assert ["by", "hand", "2"] in [row.split() for row in rows]
     assert typed("rule", "list", "model").stdout == added.stdout

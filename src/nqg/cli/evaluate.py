@@ -134,12 +134,12 @@ def evaluate(options: EvaluateOptions) -> None:
     Accuracy is the share of examples answered correctly, coverage the share that
     is answered, precision the share of answers that are correct; ranges are 95 %
     confidence intervals. Sentences without a program are out of scope: none of
-    them should be answered. With --breakdown, a table shows the functions that
-    are not always right. If the model has confidence, a table shows how often
-    answers of each confidence are correct. Both readers of a model with two are
-    tried on all examples, alone and together. The metrics `spider` and
-    `denotation` need files of Spider and GeoQuery. With --database, another table
-    shows execution accuracy: queries that give the rows of the reference.
+    them should be answered. With --breakdown, tables show which functions are not
+    always right, and why. If the model has confidence, a table shows how often
+    answers of each confidence are correct. A model with two readers is measured
+    with each reader alone, and with both. The metrics `spider` and `denotation`
+    need files of Spider and GeoQuery. With --database, another table shows
+    execution accuracy: queries that give the rows of the reference.
     """
     # Read what is measured.
     model, test = _model_and_test(options)

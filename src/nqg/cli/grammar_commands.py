@@ -117,7 +117,7 @@ def show_grammar(
         ),
     ] = 5,
 ) -> None:
-    """Show what a grammar is made of and how well it fits a dataset.
+    """Show the size and the rules of a grammar, and how well it fits a dataset.
 
     Example: nqg show-grammar grammar.txt --data test.tsv
 
@@ -208,9 +208,9 @@ def sample(
 
     Example: nqg sample model --data train.tsv -n 20000 -o samples.tsv
 
-    With --data, pairs resemble the examples: rules are drawn under other rules
-    about as often as in them, and slots have values of the examples. The same
-    seed draws the same pairs.
+    With --data, pairs resemble the examples: rules are combined about as often as
+    there, and slots have values of the examples. The same seed draws the same
+    pairs.
     """
     if output:
         # Other endings are refused before any work.
@@ -294,12 +294,12 @@ def types(
         option(
             "--check",
             "GRAMMAR",
-            "Hold this target grammar, a file or 'funql', against the examples.",
+            "Check the examples with this target grammar, a file or 'funql'.",
         ),
     ] = None,
     other_data: Annotated[
         Path | None,
-        option("--data", "FILE", "With --check: hold it against these examples."),
+        option("--data", "FILE", "With --check: check these examples instead."),
     ] = None,
 ) -> None:
     """Show the types of programs that training finds, or check a grammar.
@@ -307,10 +307,9 @@ def types(
     Example: nqg types train.tsv -o mine.grammar
 
     The categories of the grammar are the types of programs, with slots for
-    values. Edit them, and check: nqg types train.tsv --check mine.grammar names
-    the first program that is rejected, and where; the exit code is then 1.
-    `nqg train --target-grammar mine.grammar` takes them; unedited, they make
-    the same model.
+    values. Edit the file, and check it: `nqg types train.tsv --check
+    mine.grammar` names the first program that is rejected, and the exit code is
+    then 1. `nqg train --target-grammar mine.grammar` trains with the types.
     """
     # Refuse what does not go together.
     if check and output:
@@ -487,7 +486,7 @@ def try_rules(
     rules: Rules = None,
     file: RulesFile = None,
 ) -> None:
-    """Show what rules would newly answer and break; nothing is written.
+    """Show which sentences rules would newly answer and break; write nothing.
 
     Example: nqg rule test models/mine train.tsv --file rules.txt
 

@@ -66,7 +66,7 @@ Budget = Annotated[
     option(
         "--budget",
         "EVALUATIONS",
-        "Most grammars that trials look at to choose settings.",
+        "Most grammars to evaluate while settings are chosen.",
         min=0,
     ),
 ]

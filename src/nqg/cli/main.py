@@ -32,9 +32,7 @@ from nqg.extensions import load_extension, missing_extra
 WIDEST = 100
 # Options that may also stand behind the command.
 ANYWHERE = ("-q", "--quiet", "-v", "--verbose", "--json")
-EPILOG = (
-    "--json prints results as JSON, -q no notes, -v more of them; see `nqg --help`."
-)
+EPILOG = "Add --json for results as JSON, -q for fewer notes, -v for more of them."
 NO_JSON = ("demo", "export", "plot", "sample", "serve")
 
 # Old names are refused with the new ones.
@@ -147,7 +145,7 @@ _LEARN = {
     ),
     "show-grammar": (
         "grammar_commands",
-        "Show what a grammar is made of and how well it fits a dataset.",
+        "Show the size and the rules of a grammar, and how well it fits a dataset.",
     ),
     "sample": (
         "grammar_commands",
@@ -178,7 +176,7 @@ _USE = {
     ),
     "check-model": (
         "project_commands",
-        "Check that a model folder is whole, and print what it promises and its digest.",
+        "Check that a model folder is undamaged, and print its contents and digest.",
     ),
     "export": (
         "grammar_commands",

@@ -81,8 +81,8 @@ DatabasePlace = Annotated[
     option(
         "--database",
         "FILE|URL",
-        "Run queries on this database, SQLite or a URL of SQLAlchemy's, read-only: what fails is "
-        "no answer.",
+        "Run queries on this database, read-only: a SQLite file or a URL of SQLAlchemy's. A query "
+        "that fails is no answer.",
     ),
 ]
 MinConfidence = Annotated[
@@ -93,7 +93,7 @@ MinConfidence = Annotated[
         "Abstain where the confidence is lower.",
         min=0.0,
         max=1.0,
-        show_default="learned where there is free text, else 0",
+        show_default="the threshold that training chose",
     ),
 ]
 NoSpellCorrection = Annotated[

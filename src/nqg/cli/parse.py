@@ -98,14 +98,13 @@ def parse(options: ParseOptions) -> None:
 
     Example: nqg parse models/mine "walk twice" --explain
 
-    For a sentence, prints its program, or `abstained:` and what the grammar
-    lacks. For a file, prints a line for each sentence, separated by tabs:
-    sentence, program, confidence (of a model without, the probability within the
-    grammar); if the model abstains, the program is empty and the reason comes
-    last. A model with two readers also says who answered, and what the other
-    one reads. An unknown word that resembles a known one is corrected, and the
-    correction is reported.
-    Without a sentence there is a prompt, which Ctrl-D ends.
+    For a sentence, prints its program, or `abstained:` and the reason.
+    For a file, prints one line per sentence, with tabs between sentence, program
+    and confidence. If the model abstains, the program is empty and the reason
+    comes last. A model without confidence prints the in-grammar probability.
+    A model with two readers also prints which of them answered.
+    An unknown word that resembles a known one is corrected, and the correction is
+    reported. Without a sentence there is a prompt, which Ctrl-D ends.
     """
     # Refuse what does not go together.
     words = options.words or []

@@ -229,7 +229,7 @@ def check_data(
         option(
             "--folds",
             "K",
-            "Hold out a K-th each time, and derive it; 0: leave that out.",
+            "Estimate coverage on K parts, each held out in turn; 0: do not.",
             min=0,
         ),
     ] = 4,
@@ -239,12 +239,12 @@ def check_data(
     Example: nqg check-data train.tsv
 
     Faults are headings, unbalanced brackets, sentences with two programs, and
-    duplicates. Words and templates that one line alone shows are listed, because
-    nothing else can teach them. With --folds, grammars of a part of the data are
-    induced: the share of the rest that they derive is what a parser can expect of
-    new sentences of the same kind. Codes, closed lists and words that stand for
+    duplicates. Words and templates that only one line shows are listed: show them
+    twice. With --folds, a part of the data is held out, and a grammar is learned
+    from the rest. The share of the part that it derives is an estimate for new
+    sentences of the same kind. Codes, closed lists and words that stand for
     values (euros for EUR) are proposed as slots, in lines to paste. The exit
-    code is 1 where there are faults other than duplicates.
+    code is 1 if there are faults other than duplicates.
     """
     # Check the lines one by one, and then what they teach together.
     chosen = TrainSettings.read(settings) if settings else TrainSettings()
@@ -365,7 +365,7 @@ KnownExamples = Annotated[
     option(
         "--data",
         "FILE",
-        "Leave out what these examples have already; guess programs like theirs.",
+        "Training examples: leave out their sentences, and guess programs like theirs.",
     ),
 ]
 PairsFile = Annotated[
@@ -392,11 +392,11 @@ def suggest(
 
     Example: nqg suggest models/mine asked.txt -o new.tsv
 
-    Sentences without an answer and those with unsure ones are ranked by what is
-    new in them, how many others lack the same, and what better ones teach
-    already. Each comes with the reason, the nearest rule and a legal program to
-    accept or to correct: the parser's or, marked as a guess, one that it is not
-    sure enough of, or that of the most similar training sentence. Add the
+    Sentences with no answer or an unsure one are ranked by the words and
+    constructions in them that the model lacks, and by how many other sentences
+    have the same gap. Each comes with a reason, the nearest rule and a legal
+    program to accept or correct. A program that the parser is unsure of, or that
+    belongs to the most similar training sentence, is marked as a guess. Add the
     corrected pairs to the training file, and train again: nqg train TRAIN
     --from MODEL.
     """
@@ -439,7 +439,7 @@ def check_model(
         option("--digest", "SHA256", "Fail unless this is the model's digest."),
     ] = None,
 ) -> None:
-    """Check that a model folder is whole, and print what it promises and its digest.
+    """Check that a model folder is undamaged, and print its contents and digest.
 
     Example: nqg check-model models/mine
 
@@ -451,7 +451,7 @@ def check_model(
     check_digest(model, digest)
     promises = _promises(load(model, "cpu")) | {"digest": folder_digest(model)}
     lines = [
-        f"{model} is whole: its files are those that were saved, and it scores a sentence"
+        f"{model} is undamaged: its files are those that were saved, and it scores a sentence"
     ]
     for name, value in promises.items():
         words = {None: "not recorded", True: "yes", False: "no"}

@@ -90,7 +90,7 @@ class TrainOptions:
         option(
             "--from",
             "MODEL",
-            "Go on from a model of some of TRAIN: with its rules, settings, slots and types.",
+            "Continue from a model that learned part of TRAIN: keep its rules, settings, slots and types.",
             MODEL,
         ),
     ] = None

@@ -224,8 +224,7 @@ class Grammar:
     """Rules in a fixed order. The position of a rule is its number in charts, forests and models.
 
     With a `target_grammar` it is typed: it has only derivations whose targets are legal. With
-    `slots`, rules such as `@time ### @time` read whatever the slot finds in a sentence;
-    `nqg.slots.instantiate` makes them rules of it.
+    `slots`, rules such as `@time ### @time` match whatever the slot finds in a sentence.
 
     >>> grammar = Grammar.parse('''
     ... # SCAN

@@ -245,23 +245,21 @@ class Induction:
 
     @property
     def searched_rules(self) -> int:
-        """How many rules there are now, before the examples left out of the search get theirs."""
+        """The number of rules now, without those for examples that are left out of the search."""
         return len(self._search.rules)
 
     @property
     def evaluations(self) -> int:
-        """How often grammars were looked at so far: the same on every machine, unlike
-        the time that it takes.
-        """
+        """The number of grammars evaluated so far, which is the same on every machine."""
         return self._evaluations + self._search.evaluations
 
     @property
     def spared_bits(self) -> float:
-        """What lexical rules cost that are there for new sentences, since no example needs them."""
+        """The cost of lexical rules that no example needs. They are there for new sentences."""
         return self._search.spared_bits()
 
     def steps(self) -> Iterator[InductionStep]:
-        """Make one step after the other. The grammar is valid after each."""
+        """Make the steps of the search, one by one. The grammar is valid after each."""
         while True:
             self._limit_work()
             try:

@@ -15,54 +15,57 @@ ROUNDING = 1e-6  # bits; sums of thousands of logarithms are exact to far less
 
 @dataclass(frozen=True, slots=True)
 class InductionSettings:
-    """What a symbol costs, which rules may be proposed, and how much of the data is looked at.
+    """What a symbol costs, which rules may be proposed, and how much of the data is searched.
+
+    A star marks what is not in the paper. The page on induction explains the search.
 
     >>> InductionSettings.named("scan").terminal_bits
     32.0
     """
 
-    terminal_bits: float = 8.0  # l_T
-    non_terminal_bits: float = 1.0  # l_N
-    identity_rules: bool = (
-        True  # begin with rules for strings that a source and its target share
-    )
-    # A string that repeats in a target may become a non-terminal that repeats.
+    # Cost of a word in a rule. A higher cost gives fewer and more general rules.
+    terminal_bits: float = 8.0
+    # Cost of a non-terminal in a rule.
+    non_terminal_bits: float = 1.0
+    # Begin with rules for strings that a sentence and its program share: `m0 ### m0`.
+    identity_rules: bool = True
+    # A string that repeats in a program may become a non-terminal that repeats.
     repeated_targets: bool = False
-    shortest: int | None = (
-        None  # N: search on the N shortest examples only. None for all
-    )
-    # So often the sample may be doubled by what is not derivable yet (not in the
-    # paper).
+    # Search on the N shortest examples. Others that are not derivable get a rule each. Without a
+    # number, search on all.
+    shortest: int | None = None
+    # * Then double N up to this many times with the shortest examples that are not derivable.
     stages: int = 0
-    sample: int | None = (
-        None  # k: estimate the data term on so many examples a candidate. None for all: exact
-    )
-    # This weighs the data term when candidates are ranked. 1 is the objective as
-    # printed.
+    # Estimate the ambiguity of a rule on this many of the examples that it touches, drawn at each
+    # step. The paper has 10. Without a number, use all.
+    sample: int | None = None
+    # Weight of ambiguity when rules are ranked. A lower weight gives more general rules.
     data_weight: float = 1.0
-    # When that has run dry, split rules into two that are both new (not in the paper).
+    # * When nothing else helps, split rules into two new ones.
     factoring: bool = False
-    # First search without what all targets begin and end with (not in the paper).
+    # * First search without the common beginning and end of all programs, such as `answer (` and `)`.
     frame: bool = False
-    # Begin with rules for words and target tokens that occur together (not in the
-    # paper).
+    # * Begin with rules for words and target tokens that occur together (`left ### I_TURN_LEFT`) or
+    # begin alike (`capitals ### capital`).
     lexical: bool = False
-    # Try to do without each rule: examples that need it are searched again (not in the
-    # paper).
+    # * Finally remove each rule in turn, search again, and keep the shorter result.
     returning: bool = False
-    # Grammars are compared by fitted probabilities, not equal weights (not in the
-    # paper).
+    # * Compare grammars by fitted probabilities of rules instead of equal weights.
     fitted: bool = False
-    pruning: bool = (
-        True  # finally, remove rules that no example needs (not in the paper)
-    )
-    balanced: bool = True  # no rule with unbalanced parentheses
-    bare_targets: bool = True  # a target may be a non-terminal alone
+    # * Finally remove rules that no example needs.
+    pruning: bool = True
+    # No rule with unbalanced parentheses.
+    balanced: bool = True
+    # A target may be a non-terminal alone: `please NT_1 ### NT_1`.
+    bare_targets: bool = True
+    # Most non-terminals in a rule.
     max_non_terminals: int = MAX_NON_TERMINALS
-    minimum_gain: float = 0.0  # stop when no rule saves more bits than this
-    seed: int = 0  # of the sample
-    # How much work the search may do: 1 is what `work.py` says, None is no limit (not in
-    # the paper).
+    # Stop when no rule saves more bits than this.
+    minimum_gain: float = 0.0
+    # Seed of the sample.
+    seed: int = 0
+    # * Bound on the work of the search: 1 allows 400 million hyperedges of charts, and 1,500 more for
+    # each token of the examples. Without a number, there is no bound.
     budget: float | None = None
 
     def __post_init__(self) -> None:
@@ -82,17 +85,14 @@ class InductionSettings:
 
     @classmethod
     def automatic(cls) -> InductionSettings:
-        """What a search begins with where nothing is known of the data. `tuning.trials`
-        goes on from here.
-        """
+        """The settings with which the trials begin (`tuning.trials`)."""
         sample = cls(data_weight=0.25, repeated_targets=True, shortest=500, stages=20)
         extended = replace(sample, frame=True, lexical=True, returning=True)
         return replace(extended, fitted=True, budget=1.0)
 
     @classmethod
     def for_slots(cls) -> InductionSettings:
-        """What a search in marked examples does: slots leave little to choose, and
-        typed trials would take minutes.
+        """The settings for data with slots, without trials, because typed trials are slow.
 
         On six projects of 100 to 300 pairs the search ends with two to eight tenths of this
         budget; on Overnight's calendar it does not end.
@@ -119,20 +119,21 @@ class InductionSettings:
 class SamplingSettings:
     """How deep and long, how close to the examples, and how varied the pairs are."""
 
-    depth: int = 10  # rules from the root to the deepest one
-    longest: int | None = (
-        None  # tokens of a target. None: half as many again as the longest example's
-    )
-    # The uniform distribution over the rules of a type is worth so many examples.
+    # Most rules from the root of a derivation to its deepest rule.
+    depth: int = 10
+    # Most tokens of a program. Without a number, half as many again as in the longest example.
+    longest: int | None = None
+    # How many examples the uniform distribution over the rules of a type is worth.
     smoothing: float = 3.0
-    # This share of the choices is made as in similar places, for combinations that no
+    # Share of the choices that are made as similar places have them, for combinations that no
     # example has.
     explore: float = 0.0
-    rare: float = (
-        0.0  # how much rules with rare tokens are favoured: 1 makes up for their rarity
-    )
-    longer: float = 0.0  # how much rules are favoured for each token that they write
-    per_target: int = 30  # sentences for one program
+    # How much rules with rare tokens are favoured. 1 makes up for their rarity.
+    rare: float = 0.0
+    # How much rules are favoured for each token that they write.
+    longer: float = 0.0
+    # Most sentences for one program.
+    per_target: int = 30
 
     def __post_init__(self) -> None:
         check_at_least(1, self, "depth", "longest", "per_target")

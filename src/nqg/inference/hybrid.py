@@ -86,9 +86,9 @@ class CandidateProgram:
 class Hybrid(HubModel):
     """A parser and another system that reads the same sentences.
 
-    Where the confidence of the parser's model was fitted to both, both are asked about every
-    sentence. Otherwise the other system is asked only where the grammar abstains, unless the hybrid
-    `asks_both`, so that both can be scored.
+    If confidence was learned from both, both read every sentence. Otherwise the fallback answers
+    where the parser abstains. With `asks_both` the fallback reads every sentence, so that both can
+    be scored.
 
     >>> from nqg import Answer
     >>> class Dictionary:
@@ -107,13 +107,13 @@ class Hybrid(HubModel):
     fallback_name: str = "fallback"
 
     def with_options(self, options: DecodeOptions) -> Hybrid:
-        """The same hybrid whose parser answers in another way."""
+        """The same hybrid whose parser has other options of decoding."""
         if not isinstance(self.parser, Parser):
             return self
         return replace(self, parser=self.parser.with_options(options))
 
     def parse(self, sentence: str, *, readings: int = 0) -> Answer:
-        """The answer to one sentence with all that explains it, as `Parser.parse` gives it."""
+        """The answer to one sentence, with its explanation, as `Parser.parse` gives it."""
         if not isinstance(self.parser, Parser):
             return next(self.answers([sentence]))
         options = replace(
@@ -122,7 +122,7 @@ class Hybrid(HubModel):
         return explained(next(self.with_options(options).answers([sentence])))
 
     def answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
-        """The answer to each sentence of a stream, in their order."""
+        """The answer to each sentence of a stream, in order."""
         return self._answers(checked_sentences(sentences))
 
     def _answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
@@ -140,7 +140,7 @@ class Hybrid(HubModel):
 
     @property
     def calibrator(self) -> Calibrator | None:
-        """What gives the candidates of both readers their confidence, if it was fitted to both.
+        """The calibrator of both readers, if confidence was learned from both.
 
         A file of predictions in the second reader's place proposes no candidates.
         """
@@ -161,9 +161,7 @@ class Hybrid(HubModel):
     def candidates(
         self, sentences: Sequence[str]
     ) -> Iterator[tuple[Answer, list[CandidateProgram]]]:
-        """For each sentence the answer of the grammar, which has its best reading, and the
-        candidates of both.
-        """
+        """For each sentence, the answer of the grammar and the candidates of both readers."""
         parser = cast(Parser, self.parser)
         reader = cast(Seq2seqReader, self.fallback)
         # The grammar's readings; a candidate is withheld by its own confidence only.
@@ -473,8 +471,8 @@ def grammar_first(grammar: Answer, fallback: Answer) -> Answer:
 def load(
     folder: Path | str, device: str | None = None
 ) -> Parser | Hybrid | TokenSystem:
-    """What a model folder holds: a parser, a hybrid where there is a fallback, or a system without
-    a grammar.
+    """The model in a folder: a parser, a hybrid if there is a second reader, or a system without a
+    grammar.
 
     >>> load("no/such/model")
     Traceback (most recent call last):

@@ -157,7 +157,7 @@ class ParseItem:
 
 @dataclass(frozen=True)
 class Parser(HubModel):
-    """A grammar, a scorer of its rules, and perhaps a grammar of legal targets.
+    """A trained parser. `nqg.train` and `nqg.load` return one.
 
     >>> import nqg
     >>> pairs = [(f"turn {state} the {name}", f"turn_{state}({name})")
@@ -225,8 +225,7 @@ class Parser(HubModel):
         return replace(self, options=options)
 
     def with_rules(self, rules: Iterable[Rule | str]) -> Parser:
-        """The same parser with more rules, written by hand as `NT_1 lights off ### lights ( NT_1 ,
-        off )`.
+        """The same parser with more rules, written by hand: `lights off ### turn_off ( lights )`.
 
         A rule that it has already, or that is part of no legal program, is refused with the reason.
         """
@@ -235,21 +234,19 @@ class Parser(HubModel):
         return replace(self, model=with_rules(self.model, rules))
 
     def without_rules(self, rules: Iterable[Rule | str]) -> Parser:
-        """The same parser without some of its rules by hand. Those that were trained stay, and are
-        no longer marked.
-        """
+        """The same parser without some of its rules by hand."""
         from nqg.inference.rules_by_hand import without_rules
 
         return replace(self, model=without_rules(self.model, rules))
 
     def parse(self, sentence: str, *, readings: int = 0) -> Answer:
-        """The answer to one sentence with all that explains it, and so many `readings` (`DecodeOptions`)."""
+        """The answer to one sentence, with its explanation and the `readings` most probable programs."""
         options = replace(self.options, readings=readings, marginals=True, gaps=True)
         (answer,) = self.with_options(options).answers([sentence])
         return explained(answer)
 
     def answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
-        """The answer to each sentence of a stream, in their order. The stream may be endless."""
+        """The answer to each sentence of a stream, in order. The stream may be endless."""
         return self._answers(checked_sentences(sentences))
 
     def _answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
@@ -342,7 +339,7 @@ class Parser(HubModel):
         return StepBudget(limit * CHART_STEPS if self.options.chart else limit)
 
     def tokenized_answers(self, sentences: Sequence[TokenizedSentence]) -> list[Answer]:
-        """The answers to sentences just as they are tokenized."""
+        """The answers to sentences that are tokenised already."""
         return [item.answer for item in self._parsed(sentences)]
 
     def _parsed(self, sentences: Sequence[TokenizedSentence]) -> list[ParseItem]:
@@ -517,7 +514,7 @@ class Parser(HubModel):
         return self.by_manual_rules(judged)
 
     def by_manual_rules(self, answer: Answer) -> Answer:
-        """The answer or, if it is an abstention and rules by hand read the sentence, theirs."""
+        """The answer, or that of the rules by hand if the answer is an abstention."""
         if answer.target is not None or not self.model.by_hand:
             return answer
         manual = self._manual_answer(answer.source)
@@ -554,7 +551,7 @@ class Parser(HubModel):
         return item.answer
 
     def with_nearest(self, answer: Answer) -> Answer:
-        """An abstention with the training sentence that is most like it, if gaps are wanted."""
+        """The answer. An abstention gets the most similar training sentence, if gaps are asked for."""
         if not self.options.gaps or answer.kind not in TEACHABLE:
             return answer
         nearest = nearest_sentence(
@@ -578,7 +575,7 @@ class Parser(HubModel):
         return similar_words(word, self.model.grammar.words)
 
     def subwords(self, sources: Sequence[Tokens]) -> list[Subwords]:
-        """Sentences as the encoder reads them."""
+        """The subwords of sentences, which the encoder reads."""
         return tokenize(self.model.tokenizer, sources) if sources else []
 
     def scored(

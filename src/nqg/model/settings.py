@@ -29,9 +29,13 @@ def fitting_batch(examples: int, most: int) -> int:
 class EncoderSettings:
     """The small BERT that is trained from scratch where no pre-trained encoder is named."""
 
+    # Numbers in the vector of a word.
     hidden_size: int = 128
+    # Layers of the encoder.
     layers: int = 2
+    # Attention heads of a layer.
     heads: int = 4
+    # Most subwords of a sentence.
     longest: int = 512
 
     def __post_init__(self) -> None:
@@ -46,15 +50,15 @@ class ModelSettings:
     """Which encoder (a Hugging Face name or folder, or the embedded one), and the width of the
     scorer.
 
-    A model with a target grammar is `typed`, unless it is to be the paper's: it has only legal
-    derivations.
-
     >>> ModelSettings(encoder="bert-base-uncased").typed
     True
     """
 
+    # "embedded", or a pre-trained encoder: a Hugging Face name or a folder.
     encoder: str = EMBEDDED
-    dimension: int = 256  # d of appendix A.3
+    # Width of the scorer of rules, d in appendix A.3 of the paper.
+    dimension: int = 256
+    # With a target grammar, only legal derivations count. The paper's parser has false.
     typed: bool = True
     embedded: EncoderSettings = EncoderSettings()
 
@@ -64,29 +68,36 @@ class ModelSettings:
 
 @dataclass(frozen=True, slots=True)
 class TrainingSettings:
-    """How the model is fitted. What is None follows from the encoder: one from scratch learns
-    faster.
+    """How the model is fitted.
 
-    With dev examples, the model is tried on them every `evaluate_every` steps, and training ends
-    early after `patience` trials in a row that were no better than the best. Without, it ends early
-    when there is nothing left to learn: when the loss stays below `learned`.
+    With dev examples, training ends early when they no longer improve. Without, it ends early when
+    the loss stays low.
 
     >>> TrainingSettings(steps=64, batch_size=32).seed
     0
     """
 
+    # Most steps.
     steps: int = 256
-    batch_size: int | None = (
-        None  # a quarter of the examples, but 32 to 256, the paper's
-    )
+    # Examples of a step. Without a number, a quarter of all, but 32 to 256.
+    batch_size: int | None = None
+    # Training ends when the loss stays below this number.
     learned: float = 1e-3
-    learning_rate: float | None = None  # `default_learning_rate`
-    warm_up: int | None = None  # 100 steps, the paper's. From scratch 16
+    # The highest learning rate. Without a number, it follows from the encoder.
+    learning_rate: float | None = None
+    # Steps in which the learning rate rises. Without a number, 100, or 16 from scratch.
+    warm_up: int | None = None
+    # Weight decay of AdamW.
     weight_decay: float = 0.01
+    # Largest norm of the gradient.
     clip: float = 1.0
+    # Seed of the weights and of the order of examples.
     seed: int = 0
+    # "auto" multiplies in bf16 on GPUs that support it. The others are "bf16" and "float32".
     precision: str = "auto"
+    # With dev examples, steps between two evaluations.
     evaluate_every: int = 32
+    # With dev examples, training ends after this many evaluations without improvement.
     patience: int = 5
 
     def __post_init__(self) -> None:

@@ -32,16 +32,16 @@ SECOND_READER_TABLES = ("fine_tuning", "augmentation")
 
 @dataclass(frozen=True)
 class TypeSettings:
-    """Which programs are legal: "inferred" from training, "none" (all are), or a grammar's path.
-
-    With "auto" they are those of a database, or of the model that training goes on from, or
-    inferred. Examples with illegal programs are refused or, with `skip_illegal`, left out.
+    """Which programs are legal.
 
     >>> TypeSettings("none").target_grammar, TypeSettings().target_grammar
     ('none', 'auto')
     """
 
+    # "inferred" from training programs, "none" (all are legal), a name, or the file of a grammar.
+    # "auto" takes the grammar of a database, or of the model that training continues, or infers one.
     target_grammar: str = AUTOMATIC
+    # Leave out examples with illegal programs, instead of refusing the file.
     skip_illegal: bool = False
 
     @property
@@ -54,17 +54,16 @@ class TypeSettings:
 class ConfidenceSettings:
     """How confidence is learned from examples that are held out in turn, and what it is used for.
 
-    The examples are divided into fifths, and `folds` of them are held out, one after the other. With
-    0, there is no confidence. Without a choice as many are as have 300 sentences, and where a
-    second reader is trained on a CPU, one. A model abstains where its confidence is too low for
-    `least_precision`, the share of its answers that should be right.
-
     >>> str(ConfidenceSettings(least_precision=0.9).hold_out)
     'random'
     """
 
+    # How many fifths of the examples are held out in turn, where 0 means no confidence. Without a
+    # number, as many as hold 300 examples, or one where a second reader is trained on a CPU.
     folds: int | None = None
+    # Which examples are held out together.
     hold_out: HeldOut = HeldOut.RANDOM
+    # Share of answers that should be right. A model abstains where its confidence is too low for it.
     least_precision: float = 0.95
 
     def __post_init__(self) -> None:
@@ -81,11 +80,9 @@ class ConfidenceSettings:
 
 @dataclass(frozen=True)
 class RunSettings:
-    """What changes how a training runs, and nothing of its result.
+    """What changes how a training runs, and nothing of its result."""
 
-    A kill costs at most `save_every` steps. None is what suits the model that is trained.
-    """
-
+    # Steps between two stored states of training. Without a number, it follows from the model.
     save_every: int | None = None
 
     def __post_init__(self) -> None:

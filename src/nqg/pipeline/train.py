@@ -83,18 +83,19 @@ def train(
     device: str | None = None,
     listener: Listener = ignore,
 ) -> Parser | Hybrid | TokenSystem:
-    """Learn to turn sentences into programs from examples of both. `save` keeps what it returns in
-    a folder.
+    """Train a parser from pairs of a sentence and a program, as the command `nqg train` does.
 
-    `data` is a `.tsv` or `.jsonl` file, or pairs of strings, `Example`s, dictionaries, or rows of a
-    `datasets.Dataset`. `settings` are a `TrainSettings` or the TOML file of a project. `seq2seq`
-    names a second reader beside the grammar: weights from Hugging Face, a folder of them, or
-    "embedded". With `dev`, training ends with the weights that do best on these
-    examples. A `grammar` is used instead of searching for one, `manual_rules` are added to it,
-    programs over a `database` are checked against its schema, calls of `tools` against theirs (a
-    JSON file, a Python module, functions), and `start_from` is a model of some of the same examples
-    to go on from. A training that was interrupted continues from what is in
-    its `run_folder`.
+    - `data` is a `.tsv`, `.csv` or `.jsonl` file, or pairs of strings, `Example`s, dictionaries or
+      rows of a `datasets.Dataset`.
+    - `settings` are a `TrainSettings` or the TOML file of a project.
+    - `dev` has examples on which the best weights are chosen.
+    - `seq2seq` names a second reader: weights from Hugging Face, their folder, or "embedded".
+    - `grammar` replaces the search for a grammar, and `manual_rules` are added to the rules.
+    - `database` has the schema that programs in SQL have to fit.
+    - `tools` have the schemas that calls have to fit: a JSON file, a Python module, or functions.
+    - `start_from` is the folder of a model that learned some of the same examples.
+    - `run_folder` keeps the state of the training, from which an interrupted training continues.
+    - `listener` receives events: stages, progress, and a report at the end.
 
     >>> pairs = [(f"turn {state} the {name}", f"turn_{state}({name})")
     ...          for state in ("on", "off") for name in ("lamp", "radio", "heater", "fan", "oven")]

@@ -41,28 +41,33 @@ TEXT_FILE = "text.json"  # in a model folder
 class TextSettings:
     """How raw text becomes tokens. "auto" lets the training data decide.
 
-    `arguments` says whether answers write the named arguments of calls in the order of training.
-    `sequence` says whether a sentence may hold several commands: "auto" if programs of training do.
-    `traces` says whether copies in programs become traces: "auto" where a keyword always has them.
-    `positions` says whether variables may be positions of words: "auto" if they are in training.
-    `calls` says whether JSON is learned as calls, f(key=value): "auto" if nearly all of it is calls.
-    `today` is the day to which training sentences refer, if programs have dates for "tomorrow".
-
     >>> TextSettings(sequence="allow").sentences
     'auto'
     """
 
+    # How sentences are cut into tokens.
     sentences: Literal["auto", "words", "spaces"] = "auto"
+    # Whether upper and lower case of sentences count.
     casing: Literal["auto", "lower", "keep"] = "auto"
+    # Whether punctuation of sentences counts.
     punctuation: Literal["auto", "drop", "keep"] = "auto"
+    # Whether polite phrases such as "could you" are dropped.
     courtesy: Literal["auto", "drop", "keep"] = "auto"
+    # How programs are cut into tokens.
     programs: Literal["auto", "code", "spaces"] = "auto"
+    # Order of named arguments in answers: as in training, or as derived ("keep").
     arguments: Literal["auto", "keep"] = "auto"
+    # Which slots there are: found ones and those of `[slots]`, or the latter alone ("given").
     slots: Literal["auto", "given"] = "auto"
+    # Whether a sentence may have several commands. "auto": if training programs do.
     sequence: SequenceSetting = "auto"
+    # Whether copies in programs become traces. "auto": where a keyword always has them.
     traces: Literal["auto", "none"] = "auto"
+    # Whether variables may be positions of words. "auto": if they are in training.
     positions: Literal["auto", "none"] = "auto"
+    # Whether JSON is learned as calls, `f(key=value)`. "auto": if nearly all programs are calls.
     calls: Literal["auto", "none"] = "auto"
+    # The day to which training sentences refer, if programs have dates for "tomorrow".
     today: str = ""
 
     def __post_init__(self) -> None:
@@ -76,6 +81,7 @@ class TextSettings:
 
     @property
     def day(self) -> date | None:
+        """The day that `today` names."""
         try:
             return date.fromisoformat(self.today) if self.today else None
         except ValueError as error:
@@ -124,8 +130,8 @@ class Preprocessor:
         settings: TextSettings = TextSettings(),  # noqa: B008 (frozen)
         slots: Mapping[str, Any] | None = None,
     ) -> Preprocessor:
-        """What suits pairs of raw sentences and programs. Polite frames stay in sentences that need
-        no other change.
+        """The preprocessor that suits raw pairs. Polite phrases stay in sentences that need no other
+        change.
 
         `slots` are those of a settings file. Raw text has the built-in ones that both
         sides of the pairs show, too, and free text where programs quote words of sentences.
@@ -152,7 +158,7 @@ class Preprocessor:
         ]
 
     def training_sentence(self, sentence: str, program: str) -> BarePair:
-        """A raw pair as tokens. Of polite frames, only words that the program has are kept."""
+        """A raw pair as tokens. Of polite phrases, only words that the program has are kept."""
         target = self.programs.normalized(program)
         tokens = self.stripped(self.sentences.tokens(sentence), target)
         read = TokenizedSentence(sentence, tokens)
@@ -163,9 +169,7 @@ class Preprocessor:
     def stripped(
         self, tokens: tuple[Token, ...], target: Sequence[str]
     ) -> tuple[Token, ...]:
-        """The tokens of a training sentence without polite frames, unless the program has
-        words of these.
-        """
+        """The tokens of a training sentence without polite phrases, unless the program has their words."""
         if self.courtesy == "keep":
             return tokens
         bare = strip_politeness(tokens)
@@ -182,8 +186,8 @@ class Preprocessor:
         return " ".join(tokens.words), " ".join(target)
 
     def tokenized(self, sentence: str) -> list[TokenizedSentence]:
-        """The ways to read a sentence, the first to be tried first: without polite frames and
-        with them, and then with other contractions (*what is* for *what's*).
+        """The tokenisations of a sentence to try in turn: without polite phrases, with them, and
+        with other contractions (*what is* for *what's*).
         """
         tokens = self.sentences.tokens(sentence)
         if self.is_plain:

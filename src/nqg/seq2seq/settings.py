@@ -49,10 +49,13 @@ def is_new(model: str) -> bool:
 class SmallT5Settings:
     """The small T5 that is trained from scratch where no pre-trained model is named."""
 
+    # Numbers in the vector of a subword.
     width: int = 128
-    # In the encoder and in the decoder each.
+    # Layers of the encoder, and of the decoder.
     layers: int = 3
+    # Attention heads of a layer.
     heads: int = 4
+    # Share of values that are dropped in training.
     dropout: float = 0.1
 
     def __post_init__(self) -> None:
@@ -69,11 +72,13 @@ class SmallT5Settings:
 
 @dataclass(frozen=True, slots=True)
 class LoraSettings:
-    """Low-rank updates beside frozen weights (package peft): their rank, scale and dropout."""
+    """Low-rank updates beside frozen weights (package peft)."""
 
+    # Rank of an update.
     rank: int = 16
-    # What LoRA calls alpha is this times the rank.
+    # Scale of an update. What LoRA calls alpha is this times the rank.
     scale: float = 2.0
+    # Share of values that are dropped in training.
     dropout: float = 0.0
 
     def __post_init__(self) -> None:
@@ -89,11 +94,15 @@ class Seq2seqSettings:
     256
     """
 
+    # "embedded", or pre-trained weights: a Hugging Face name or a folder.
     model: str = EMBEDDED
+    # What stands before each sentence.
     prefix: str = "semanticparse: "
+    # Most subwords of a sentence.
     longest_source: int = 512
+    # Most subwords of a program.
     longest_target: int = 256
-    # 1 is a greedy search.
+    # Width of the beam search. 1 is a greedy search.
     beams: int = 1
     embedded: SmallT5Settings = SmallT5Settings()
     lora: LoraSettings | None = None
@@ -121,44 +130,57 @@ class Seq2seqSettings:
 
 @dataclass(frozen=True, slots=True)
 class FineTuningSettings:
-    """How the model is fitted. What is 0 or None follows from the model, the number of examples
-    and the device (`resolved`). The paper's settings are `nqg.paper.presets.FINE_TUNING`.
+    """How a sequence-to-sequence model is fitted. What is 0 or None follows from the model, the
+    number of examples and the device (`resolved`).
 
-    A step looks at `batch_size` examples in all, in `accumulate` parts and divided among the
-    processes.
+    The paper's settings are `nqg.paper.presets.FINE_TUNING`.
 
     >>> FineTuningSettings(steps=500).steps
     500
     """
 
+    # Most steps. 0: 40 passes over the examples, 200 to 3,000 steps. From scratch 3,000.
     steps: int = 0
+    # Examples of a step. 0: a fortieth of all, 8 to 64. From scratch a quarter, 32 to 128.
     batch_size: int = 0
+    # Parts into which a step is cut, to save memory. The parts are sorted by length.
     accumulate: int = 1
+    # The optimizer. The paper has Adafactor.
     optimizer: Optimizer = "adamw"
+    # The highest learning rate. Without a number, 5e-4, or 1e-3 from scratch.
     learning_rate: float | None = None
+    # Weight decay of the optimizer.
     weight_decay: float = 0.0
+    # How the learning rate falls after the warm-up: linearly to 0, or not at all.
     schedule: Schedule = "linear"
+    # Steps in which the learning rate rises.
     warm_up: int = 0
+    # Largest norm of the gradient.
     clip: float | None = 1.0
-    # A word of one subword replaces each token of targets. With None, where targets are long.
+    # Write each token of the programs as one subword. By default where programs would be long.
     one_subword: bool | None = None
-    # Embeddings and output layer stay as they were pre-trained. With None, on a CPU.
+    # Keep embeddings and output layer as they were pre-trained. By default on a CPU.
     freeze_embeddings: bool | None = None
+    # "auto" is bf16 on GPUs that have it, and on CPUs with bf16 instructions where embeddings are
+    # frozen. Elsewhere, and for weights, it is float32.
     precision: Precision = "auto"
+    # Compute activations again in the backward pass, which saves memory and takes time.
     gradient_checkpointing: bool = False
-    # On a GPU kernels are recorded (`nqg.seq2seq.cuda_graphs`), as far as the process then holds at
-    # most so many GB.
+    # On a GPU, record the kernels of every frequent batch shape as a CUDA graph, and replay them.
     record_kernels: bool = True
+    # GB that a process may use for recorded kernels.
     recording_memory: float = 16.0
-    # The weights are divided among the processes (`nqg.seq2seq.sharding`).
+    # Divide weights, gradients and the optimizer's state among the processes of `accelerate launch`.
     shard: bool = False
-    # The examples of at most so many batches are sorted by length together. With 1, none are.
+    # Batches whose examples are sorted by length together, against padding.
     pool: int = 8
-    # Training stops after `patience` evaluations without a better one, or when the loss stays below
-    # `learned`.
+    # With dev examples, steps between two evaluations.
     evaluate_every: int | None = None
+    # With dev examples, training ends after this many evaluations without improvement.
     patience: int = 5
+    # Training ends when the loss stays below this number for an epoch. From scratch 0.01.
     learned: float | None = None
+    # Seed of the weights and of the order of examples.
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -256,18 +278,23 @@ class AugmentationSettings:
     sees.
     """
 
+    # Pairs to draw from the grammar.
     samples: int = 20_000
+    # Share of training pairs in a batch. The others are samples.
     real_share: float = 0.5
-    # The share of samples that the reverse model finds likeliest. At 1 there is no reverse model.
+    # Share of samples to keep: those that a reverse model finds likeliest. At 1 there is none.
     kept: float = 1.0
+    # Steps of the reverse model, which writes sentences for programs.
     reverse_steps: int = 500
     sampling: SamplingSettings = field(default_factory=SamplingSettings)
-    # Rounds of round trips (`nqg.seq2seq.augmentation`). Each trains one more forward model, with
-    # `round_steps` or as many steps as the last, and draws new programs. The reverse model writes
-    # several sentences for each.
+    # Rounds of round trips. Each draws new programs, and trains one more model on the sentences that
+    # the reverse model writes for them.
     rounds: int = 0
+    # Programs to draw in a round.
     programs: int = 6_000
+    # Sentences that the reverse model writes for a program.
     sentences: int = 3
+    # Steps of the models before the last. Without a number, as many as the last.
     round_steps: int | None = None
 
     def __post_init__(self) -> None:

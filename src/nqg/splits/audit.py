@@ -49,6 +49,7 @@ class Audit:
         return self.unseen_atom_examples / self.test
 
     def to_dict(self) -> dict[str, object]:
+        """Everything, for JSON."""
         return asdict(self) | {"unseen_atom_share": self.unseen_atom_share}
 
 

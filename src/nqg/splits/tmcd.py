@@ -68,6 +68,7 @@ class TmcdSettings:
 
     @property
     def goal(self) -> Goal:
+        """The divergences that the search aims at."""
         goal = Goal()
         if self.target_divergence is not None:
             goal = Goal(self.target_divergence, self.tolerance)

@@ -149,7 +149,7 @@ class ServeOptions:
         typer.Option(
             "--pass-on-model",
             metavar="NAME",
-            help="The model that chats are passed on to; else the one that they name.",
+            help="The model that chats are passed on to, instead of the one that they name.",
         ),
     ] = None
     device: Device = None
