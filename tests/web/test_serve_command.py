@@ -22,6 +22,7 @@ from typer.testing import CliRunner
 
 from nqg.cli.main import app
 from nqg.errors import MissingExtra, NqgError, SettingsError
+from nqg.model_folder import folder_digest
 from web_service import tiny_parser
 
 NQG = Path(sys.executable).parent / "nqg"
@@ -124,11 +125,13 @@ def test_one_worker_loads_the_model_again_and_keeps_its_connections(
         idle.getresponse().read()
         socket = idle.sock
         process.send_signal(signal.SIGHUP)
-        loaded = f"process {process.pid} loaded the model again\n"
+        digest = folder_digest(served)
+        loaded = f"process {process.pid} loaded the model again: {digest}\n"
         assert process.stderr.readline() == loaded
         # The connection that was idle meanwhile is the same, and is answered.
         idle.request("GET", "/api/model")
-        assert json.load(idle.getresponse())["name"] == "served"
+        answer = json.load(idle.getresponse())
+        assert (answer["name"], answer["digest"]) == ("served", digest)
         assert idle.sock is socket
         (served / "grammar.txt").unlink()
         process.send_signal(signal.SIGHUP)
@@ -161,7 +164,8 @@ def test_workers_load_the_model_again_where_it_can_be_and_are_replaced_and_end_w
         first = set(workers(process.pid))
         process.send_signal(signal.SIGHUP)
         reports = {process.stderr.readline(), process.stderr.readline()}
-        assert reports == {f"process {pid} loaded the model again\n" for pid in first}
+        again = f"loaded the model again: {folder_digest(served)}"
+        assert reports == {f"process {pid} {again}\n" for pid in first}
         (served / "grammar.txt").rename(tmp_path / "grammar.txt")
         process.send_signal(signal.SIGHUP)
         refused = (

@@ -120,7 +120,8 @@ class Reload:
             except Exception as error:
                 self.report(f"the model is not loaded again: {error}")
             else:
-                self.report(f"process {os.getpid()} loaded the model again")
+                digest = current.service.digest
+                self.report(f"process {os.getpid()} loaded the model again: {digest}")
 
 
 def create_app(
@@ -258,6 +259,7 @@ async def model(service: Served) -> ModelResponse:
     rules = len(service.parser.grammar)
     return ModelResponse(
         name=service.name,
+        digest=service.digest,
         rules=rules,
         by_hand=len(served.by_hand),
         examples=data.examples if data else None,

@@ -693,6 +693,9 @@ class ModelResponse(Message):
     """What is being served, and its limits."""
 
     name: str
+    digest: str | None = Field(
+        description="The digest of the model folder, as `nqg check-model` prints it."
+    )
     rules: int
     by_hand: int = Field(description="How many of the rules were written by hand.")
     examples: int | None = Field(

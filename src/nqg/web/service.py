@@ -37,6 +37,7 @@ from nqg.inference.gaps import Gaps, explained
 from nqg.inference.hybrid import Hybrid, load_with_grammar
 from nqg.inference.parser import Parser
 from nqg.model.checkpoint import spread
+from nqg.model_folder import folder_digest
 from nqg.sql.database import Database
 from nqg.sql.execution import executed
 from nqg.types.rule_groups import function_names, rule_groups
@@ -306,6 +307,7 @@ class Service:
         name: str,
         model: Parser | Hybrid,
         *,
+        digest: str | None = None,
         database: Database | None = None,
         log: Path | None = None,
         review: Path | None = None,
@@ -317,6 +319,7 @@ class Service:
                 f"the page shows the rules of a Parser, found {type(parser).__name__}"
             )
         self.name, self.parser, self.limits = name, parser, limits
+        self.digest = digest
         self.database, self.log, self.review = database, log, review
         self.usage = UsageCounter(parser.grammar, parser.model.by_hand)
         self.has_fallback = isinstance(model, Hybrid)
@@ -339,7 +342,10 @@ class Service:
         # A folder `mine/model` is called after the one around it.
         names = (part for part in folder.resolve().parts[::-1] if part != "model")
         name = next(names, "model")
-        return cls(name, model, database=database, log=log, review=review)
+        digest = folder_digest(folder)
+        return cls(
+            name, model, digest=digest, database=database, log=log, review=review
+        )
 
     async def start(self, examples: Sequence[str] = ()) -> None:
         """Begin to answer; the uses of rules in `examples` are counted on the side, and a few of
