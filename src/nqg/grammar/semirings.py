@@ -18,6 +18,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from nqg.grammar import vectorized
 from nqg.grammar.arrays import FloatArray, Int32Array, Int64Array
 from nqg.grammar.compilation import inlined, kernel, unmanaged_kernel
 from nqg.grammar.derivation import Derivation, Hyperedge
@@ -138,6 +139,9 @@ def fill_inside(
 
 def _inside(semiring: int, graph: Hypergraph, weights: FloatArray) -> FloatArray:
     """The inside values of all nodes; weights become local marginals, but for those of COUNT."""
+    if semiring != COUNT and vectorized.is_suited(graph):
+        by_levels = vectorized.log_inside if semiring == LOG else vectorized.max_inside
+        return by_levels(graph, weights)
     inside = np.empty(graph.nodes)
     fill_inside(semiring, graph.first_hyperedge, graph.children, weights, inside)
     return inside
@@ -214,9 +218,13 @@ def marginals(graph: Hypergraph, scores: FloatArray) -> FloatArray:
     )
     _inside(LOG, graph, local_marginals)
     outside[roots[roots != NO_ROOT]] = 1.0
-    outside_pass(
-        graph.first_hyperedge, graph.children, 0, graph.nodes, local_marginals, outside
-    )
+    if vectorized.is_suited(graph):
+        vectorized.outside_pass(graph, local_marginals, outside)
+    else:
+        first_hyperedge, children = graph.first_hyperedge, graph.children
+        outside_pass(
+            first_hyperedge, children, 0, graph.nodes, local_marginals, outside
+        )
     return local_marginals
 
 
