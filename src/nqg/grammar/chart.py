@@ -118,12 +118,7 @@ def typed_charts(
         refiner = vectorized.TypeRefiner(
             full, rules, typing.arrays, lengths, wanted, steps
         )
-        graph = refiner.refine(prune)
-        for sentence in np.flatnonzero(refiner.exceeded).tolist():
-            if not isinstance(limit, StepBudget):
-                raise _too_large(_described(sources[sentence]), steps)
-            limit.exceeded.add(sentence)
-        return graph
+        return _refined(refiner, prune, limit, sources)
 
     def fill(begin: int, capacity: int, out: Hypergraph) -> tuple[int, GraphBuffer]:
         work = goal_workspace(most_nodes, types, max_arity, capacity, steps)
@@ -145,7 +140,10 @@ def goal_charts(
     encoded = grammar.with_meanings(sources, targets)
     numbers = encoded.encode(targets)
     if vectorized.is_suited(sources):
-        sources = vectorized.without_dead_ends(sources, encoded.arrays, numbers)
+        refiner = vectorized.GoalRefiner(
+            sources, encoded.arrays, numbers, _steps(limit)
+        )
+        return _refined(refiner, True, limit, targets)
     return encoded_goals(encoded.arrays, sources, numbers, targets, limit=limit)
 
 
@@ -192,6 +190,21 @@ def _steps(limit: int | StepBudget | None) -> int:
     if limit is None:
         return NO_LIMIT
     return limit.steps if isinstance(limit, StepBudget) else limit
+
+
+def _refined(
+    refiner: vectorized.TypeRefiner | vectorized.GoalRefiner,
+    prune: bool,
+    limit: int | StepBudget | None,
+    names: Sequence[Tokens],
+) -> Hypergraph:
+    """What a refiner makes of charts."""
+    graph = refiner.refine(prune)
+    for sentence in np.flatnonzero(refiner.exceeded).tolist():
+        if not isinstance(limit, StepBudget):
+            raise _too_large(_described(names[sentence]), _steps(limit))
+        limit.exceeded.add(sentence)
+    return graph
 
 
 def _filled(

@@ -12,6 +12,7 @@ counted likewise (`tests/grammar/test_vectorized.py`).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import exp, log
 from typing import NamedTuple
 
@@ -23,6 +24,7 @@ from nqg.grammar.compilation import are_compiled
 from nqg.grammar.encoding import (
     NO_TYPE,
     TYPE_BITS,
+    UNKNOWN_WORD,
     GrammarArrays,
     TypeArrays,
     slot_rules,
@@ -30,7 +32,7 @@ from nqg.grammar.encoding import (
 )
 from nqg.grammar.goal_kernels import LARGE_FOREST
 from nqg.grammar.hypergraph import NO_CHILD, Hypergraph, subgraph
-from nqg.grammar.ragged import Ragged, gather_ranges, offsets_from_lengths
+from nqg.grammar.ragged import Ragged, distinct, gather_ranges, offsets_from_lengths
 
 # Below so many hyperedges plain kernels are as fast.
 LARGE_GRAPH = 1 << 10
@@ -164,12 +166,146 @@ def reachable(graph: Hypergraph, roots: Int64Array) -> NDArray[np.bool_]:
     return is_reached[:-1]
 
 
-class TypeRefiner:
-    """Refines charts by types, as `nqg.grammar.goal_kernels` does sentence by sentence.
+# What a combination of goals derives where it derives nothing.
+NO_KIND = -1
 
-    `rules` are those of hyperedges that have types, `lengths` those of the sentences, and `wanted` has
-    a mask of types for every node. A large sentence takes at most `limit` steps. N nodes, K children,
-    T types; a goal is a type of a node.
+
+class _Refiner:
+    """Refines charts of B sentences: every node has a goal for each kind of what it derives.
+
+    `rules` are those of hyperedges, for a value that of its slot. A sentence takes at most `limit`
+    steps, where they are counted. N nodes, K children, m combinations of goals.
+    """
+
+    def __init__(
+        self,
+        charts: Hypergraph,
+        rules: Int32Array,
+        limit: int,
+        is_counted: NDArray[np.bool_],
+    ) -> None:
+        self._charts, self._rules = charts, rules
+        self._limit, self._is_counted = limit, is_counted
+        sizes = np.diff(charts.first_node)
+        self._sentences = np.repeat(np.arange(charts.sentences), sizes)
+        self._steps = np.zeros(charts.sentences, dtype=np.int64)
+        # The goals of nodes are numbered level by level. The last value is that of NO_CHILD, which
+        # has one goal.
+        self._first_goal = np.zeros(charts.nodes + 1, dtype=np.int64)
+        self._goals = np.zeros(charts.nodes + 1, dtype=np.int64)
+        self._goals[NO_CHILD] = 1
+        self._kinds = np.zeros(0, dtype=np.int64)
+        self._nodes = np.zeros(0, dtype=np.int64)
+
+    @property
+    def exceeded(self) -> NDArray[np.bool_]:
+        """Whether sentences need more steps: (B,)."""
+        return self._steps > self._limit
+
+    def refine(self, prune: bool = True) -> Hypergraph:
+        """The refined charts; those of sentences that need more steps are empty."""
+        found = []
+        for level in levels(self._charts):
+            rows, chosen, kinds = self._combinations(level)
+            kept = kinds != NO_KIND
+            goals = self._number(level, level.places[rows[kept]], kinds[kept])
+            found.append((level.hyperedges[rows[kept]], goals, chosen[kept]))
+        hyperedges, goals, children = map(np.concatenate, zip(*found))
+        # Goals are numbered once more, in the order of their nodes; hyperedges are grouped by goal.
+        order = np.argsort(self._nodes, kind="stable")
+        numbers = np.empty(len(order) + 1, dtype=np.int32)
+        numbers[order] = np.arange(len(order))
+        numbers[NO_CHILD] = NO_CHILD
+        heads = numbers[goals]
+        rows = np.argsort(heads, kind="stable")
+        charts, nodes = self._charts, self._nodes[order]
+        graph = Hypergraph(
+            np.searchsorted(nodes, charts.first_node),
+            charts.starts[nodes],
+            charts.ends[nodes],
+            offsets_from_lengths(np.bincount(heads, minlength=len(order))),
+            charts.rules[hyperedges[rows]],
+            numbers[children[rows]],
+        )
+        is_kept = ~self.exceeded[self._sentences[nodes]]
+        if prune:
+            last = charts.roots()[np.diff(charts.first_node) > 0]
+            with_goals = last[self._goals[last] > 0]
+            is_kept &= reachable(graph, numbers[self._first_goal[with_goals]])
+        return subgraph(graph, is_kept[graph.owners()])
+
+    def _combinations(self, level: Level) -> tuple[Int64Array, Int64Array, Int64Array]:
+        """Rows of the level's hyperedges with each combination of the goals of their children, and
+        the kind of what it derives or NO_KIND: (m,), (m, K), (m,).
+
+        Combinations are in the order of the kernel, the last child's goals fastest.
+        """
+        raise NotImplementedError
+
+    def _candidates(self, level: Level) -> Int64Array:
+        """The rows of a level's hyperedges whose children all have goals."""
+        children = self._charts.children[level.hyperedges]
+        has_goals = (self._goals[children] > 0).all(axis=1)
+        rows = np.flatnonzero(has_goals)
+        return rows[~self.exceeded[self._sentences[level.owners[rows]]]]
+
+    def _choices(
+        self, nodes: Int32Array, sentences: Int64Array
+    ) -> tuple[Int64Array, Int64Array]:
+        """The goals of each of these nodes, and the numbers of the nodes beside them.
+
+        A combination takes a step at least, so that too many of them are never made.
+        """
+        counts = self._goals[nodes]
+        steps = self._steps + self._counted(sentences, counts)
+        self._steps = np.where(steps > self._limit, steps, self._steps)
+        counts = counts * ~self.exceeded[sentences]
+        goals = gather_ranges(self._first_goal[nodes], counts)
+        return np.repeat(np.arange(len(nodes)), counts), goals
+
+    def _counted(
+        self, sentences: Int64Array, steps: NDArray[np.generic] | None = None
+    ) -> Int64Array:
+        """Steps, one for each without a choice, by sentence: (B,)."""
+        added = np.bincount(sentences, steps, len(self._steps))
+        counted: Int64Array = added.astype(np.int64) * self._is_counted
+        return counted
+
+    def _number(
+        self, level: Level, places: Int64Array, kinds: Int64Array
+    ) -> Int64Array:
+        """The goals of these kinds of nodes of the level; new ones are in the order of their first."""
+        width = int(kinds.max(initial=0)) + 1
+        rows, numbers = first_of_each(places * width + kinds, len(level.nodes) * width)
+        begin = len(self._kinds)
+        counts = np.bincount(places[rows], minlength=len(level.nodes))
+        self._first_goal[level.nodes] = begin + offsets_from_lengths(counts)[:-1]
+        self._goals[level.nodes] = counts
+        self._kinds = np.append(self._kinds, kinds[rows])
+        self._nodes = np.append(self._nodes, level.nodes[places[rows]])
+        return begin + numbers
+
+
+def first_of_each(keys: Int64Array, bound: int) -> tuple[Int64Array, Int64Array]:
+    """The places of distinct keys from 0 to `bound`, and for every key the number of its place.
+
+    >>> first_of_each(np.array([7, 3, 7]), 8)
+    (array([0, 1]), array([0, 1, 0]))
+    """
+    found, of_keys = distinct(keys, bound)
+    first = np.empty(len(found), dtype=np.int64)
+    # Of several assignments the last one counts: the first of each key.
+    first[of_keys[::-1]] = np.arange(len(keys) - 1, -1, -1)
+    numbers = np.empty_like(first)
+    order = np.argsort(first)
+    numbers[order] = np.arange(len(first))
+    return first[order], numbers[of_keys]
+
+
+class TypeRefiner(_Refiner):
+    """Goals are types, as in `goal_kernels.fill_types`.
+
+    `lengths` are those of the sentences, and `wanted` has a mask of types for every node.
     """
 
     def __init__(
@@ -181,195 +317,150 @@ class TypeRefiner:
         wanted: Int64Array,
         limit: int,
     ) -> None:
-        self._charts, self._rules, self._types = charts, rules, types
-        self._wanted, self._limit = wanted, limit
-        self._sentences = np.repeat(
-            np.arange(charts.sentences), np.diff(charts.first_node)
-        )
-        self._is_whole = (charts.starts == 0) & (charts.ends == lengths[self._sentences])
         sizes = np.diff(charts.first_hyperedge[charts.first_node])
-        self._is_counted = sizes >= LARGE_FOREST
-        self._steps = np.zeros(charts.sentences, dtype=np.int64)
-        # The goals of nodes are numbered level by level. The last value is that of NO_CHILD, which
-        # has one goal.
-        self._first_goal = np.zeros(charts.nodes + 1, dtype=np.int64)
-        self._goals = np.zeros(charts.nodes + 1, dtype=np.int64)
-        self._goals[NO_CHILD] = 1
-        self._types_of_goals = np.zeros(0, dtype=np.int64)
-        self._nodes_of_goals = np.zeros(0, dtype=np.int64)
-
-    @property
-    def exceeded(self) -> NDArray[np.bool_]:
-        """Whether sentences need more steps: (B,)."""
-        return self._steps > self._limit
-
-    def refine(self, prune: bool) -> Hypergraph:
-        """The well-typed derivations; of sentences that need more steps none."""
-        found = []
-        for level in levels(self._charts):
-            found.append(self._refine_level(level))
-        hyperedges, goals, children = map(np.concatenate, zip(*found))
-        # Goals are numbered once more, in the order of their nodes; hyperedges are grouped by goal.
-        order = np.argsort(self._nodes_of_goals, kind="stable")
-        numbers = np.empty(len(order) + 1, dtype=np.int32)
-        numbers[order] = np.arange(len(order))
-        numbers[NO_CHILD] = NO_CHILD
-        heads = numbers[goals]
-        rows = np.argsort(heads, kind="stable")
-        charts, nodes = self._charts, self._nodes_of_goals[order]
-        graph = Hypergraph(
-            np.searchsorted(nodes, charts.first_node),
-            charts.starts[nodes],
-            charts.ends[nodes],
-            offsets_from_lengths(np.bincount(heads, minlength=len(order))),
-            charts.rules[hyperedges[rows]],
-            numbers[children[rows]],
-        )
-        is_kept = ~self.exceeded[self._sentences[nodes]]
-        if prune:
-            is_kept &= reachable(graph, self._roots(numbers))
-        return subgraph(graph, is_kept[graph.owners()])
-
-    def _roots(self, numbers: Int32Array) -> Int64Array:
-        """The goals of the last nodes of sentences, where these have any."""
-        last = self._charts.roots()[np.diff(self._charts.first_node) > 0]
-        goals: Int64Array = numbers[self._first_goal[last[self._goals[last] > 0]]]
-        return goals
-
-    def _refine_level(self, level: Level) -> tuple[Int64Array, Int64Array, Int64Array]:
-        """Hyperedges of the charts, the goals that they derive, and those that they derive them
-        from: (m,), (m,), (m, K).
-        """
-        rows, chosen, results = self._combinations(level)
-        places = level.places[rows]
-        nodes = level.nodes[places]
-        # What covers a whole sentence has one goal, that of legal targets.
-        types = self._types
-        is_legal = types.is_whole[results]
-        is_wanted = self._wanted[nodes] >> (results % TYPE_BITS) & 1 == 1
-        is_whole = self._is_whole[nodes]
-        kinds = np.where(is_whole, len(types.is_whole), results)
-        kept = (results != NO_TYPE) & is_wanted & (is_legal | ~is_whole)
-        goals = self._number(level, places[kept], kinds[kept])
-        return level.hyperedges[rows[kept]], goals, chosen[kept]
+        super().__init__(charts, rules, limit, sizes >= LARGE_FOREST)
+        self._types, self._wanted = types, wanted
+        of_nodes = lengths[self._sentences]
+        self._is_whole = (charts.starts == 0) & (charts.ends == of_nodes)
 
     def _combinations(self, level: Level) -> tuple[Int64Array, Int64Array, Int64Array]:
-        """Rows of the level's hyperedges with each combination of the goals of their children, and
-        the type of that or NO_TYPE: (m,), (m, K), (m,).
-
-        Combinations are in the order of the kernel, the last child's goals fastest.
-        """
         types, children = self._types, self._charts.children[level.hyperedges]
-        sentences = self._sentences[level.owners]
-        rows = np.flatnonzero((self._goals[children] > 0).all(axis=1))
-        rows = rows[~self.exceeded[sentences[rows]]]
         rules = self._rules[level.hyperedges]
+        nodes = level.owners
+        sentences = self._sentences[nodes]
+        rows = self._candidates(level)
         cells = np.zeros(len(rows), dtype=np.int64)
         chosen = np.full((len(rows), children.shape[1]), NO_CHILD, dtype=np.int64)
         for column in range(children.shape[1]):
-            nodes = children[rows, column]
-            if (nodes == NO_CHILD).all():
+            below = children[rows, column]
+            if (below == NO_CHILD).all():
                 break
-            # Each combination takes a step at least, so that too many of them are never made.
-            self._add_steps(sentences[rows], self._goals[nodes], only_if_exceeded=True)
-            is_left = ~self.exceeded[sentences[rows]]
-            counts = self._goals[nodes] * is_left
-            goals = gather_ranges(self._first_goal[nodes], counts)
-            rows, cells = np.repeat(rows, counts), np.repeat(cells, counts)
-            chosen = np.repeat(chosen, counts, axis=0)
+            repeated, goals = self._choices(below, sentences[rows])
+            rows, cells, chosen = rows[repeated], cells[repeated], chosen[repeated]
             # Rules that have no such argument stay as they are.
-            (has,) = np.nonzero(children[rows, column] != NO_CHILD)
+            has = np.flatnonzero(children[rows, column] != NO_CHILD)
             chosen[has, column] = goals[has]
             arguments = types.first_place[rules[rows[has]]] + column
-            classes = types.classes[arguments, self._types_of_goals[goals[has]]]
+            classes = types.classes[arguments, self._kinds[goals[has]]]
             cells[has] = cells[has] * types.sizes[arguments] + classes
             # Where these children decide, those that follow do not matter.
             fits = np.ones(len(rows), dtype=bool)
             fits[has] = classes != NO_TYPE
-            self._add_steps(sentences[rows], ~fits)
+            self._steps += self._counted(sentences[rows[~fits]])
             rows, cells, chosen = rows[fits], cells[fits], chosen[fits]
-        self._add_steps(sentences[rows], np.ones(len(rows), dtype=bool))
-        results = types.results[types.first_result[rules[rows]] + cells]
-        return rows, chosen, results.astype(np.int64)
-
-    def _add_steps(
-        self,
-        sentences: Int64Array,
-        steps: NDArray[np.generic],
-        *,
-        only_if_exceeded: bool = False,
-    ) -> None:
-        """Count steps of sentences, as far as theirs are counted."""
-        added = np.bincount(sentences, steps, len(self._steps)).astype(np.int64)
-        total = self._steps + added * self._is_counted
-        if only_if_exceeded:
-            total = np.where(total > self._limit, total, self._steps)
-        self._steps = total
-
-    def _number(
-        self, level: Level, places: Int64Array, kinds: Int64Array
-    ) -> Int64Array:
-        """The goals of these types of nodes of the level; new ones are in the order of their first."""
-        width = len(self._types.is_whole) + 1
-        keys = places * width + kinds
-        first = np.full(len(level.nodes) * width, len(keys))
-        # Of several assignments the last one counts: the first of each key.
-        first[keys[::-1]] = np.arange(len(keys) - 1, -1, -1)
-        rows = np.sort(first[first < len(keys)])
-        numbers = np.empty_like(first)
-        numbers[keys[rows]] = len(self._types_of_goals) + np.arange(len(rows))
-        counts = np.bincount(places[rows], minlength=len(level.nodes))
-        begin = len(self._types_of_goals)
-        self._first_goal[level.nodes] = begin + offsets_from_lengths(counts)[:-1]
-        self._goals[level.nodes] = counts
-        self._types_of_goals = np.append(self._types_of_goals, kinds[rows])
-        nodes = level.nodes[places[rows]]
-        self._nodes_of_goals = np.append(self._nodes_of_goals, nodes)
-        return numbers[keys]
+        self._steps += self._counted(sentences[rows])
+        kinds = types.results[types.first_result[rules[rows]] + cells].astype(np.int64)
+        is_wanted = self._wanted[nodes[rows]] >> (kinds % TYPE_BITS) & 1 == 1
+        # What covers a whole sentence has one goal, that of legal targets.
+        is_whole = self._is_whole[nodes[rows]]
+        is_legal = types.is_whole[kinds]
+        is_kept = (kinds != NO_TYPE) & is_wanted & (is_legal | ~is_whole)
+        kinds[is_whole] = len(types.is_whole)
+        return rows, chosen, np.where(is_kept, kinds, NO_KIND)
 
 
-def without_dead_ends(
-    charts: Hypergraph, grammar: GrammarArrays, targets: Ragged
-) -> Hypergraph:
-    """Charts without the hyperedges that have a child no derivation of which yields a substring of
-    the sentence's target; nodes stay, also those without hyperedges.
+class GoalRefiner(_Refiner):
+    """Goals are substrings of the sentence's target, as in `goal_kernels.fill_goals`.
 
-    A child that is left may yield none either: only words are looked at, not their order.
+    Strings of Python stand for sequences of tokens, one character for each: their search is as fast
+    as NumPy, and few combinations of goals are left to search for.
     """
-    rules = slot_rules(charts.rules, grammar.values)
-    sentences = np.repeat(np.arange(charts.sentences), np.diff(charts.first_node))
-    has_words = _rules_with_words(grammar, targets)
-    is_possible = has_words[sentences[charts.owners()], rules]
-    # Values that the target lacks have no tokens.
-    (values,) = np.nonzero(charts.rules >= grammar.values.first)
-    tokens = grammar.values.sizes[value_rows(charts.rules[values], grammar.values)]
-    is_possible[values] &= tokens > 0
-    # The last value is that of NO_CHILD.
-    has_goals = np.zeros(charts.nodes + 1, dtype=bool)
-    has_goals[NO_CHILD] = True
-    is_kept = np.zeros(charts.hyperedges, dtype=bool)
-    for level in levels(charts):
-        rows = level.hyperedges
-        is_kept[rows] = has_goals[charts.children[rows]].all(axis=1)
-        yields = level.owners[is_kept[rows] & is_possible[rows]]
-        has_goals[yields] = True
-    return charts._replace(
-        first_hyperedge=offsets_from_lengths(is_kept)[charts.first_hyperedge],
-        rules=charts.rules[is_kept],
-        children=charts.children[is_kept],
-    )
+
+    def __init__(
+        self,
+        charts: Hypergraph,
+        grammar: GrammarArrays,
+        targets: Ragged,
+        limit: int,
+    ) -> None:
+        counted = np.ones(charts.sentences, dtype=bool)
+        rules = slot_rules(charts.rules, grammar.values)
+        super().__init__(charts, rules, limit, counted)
+        self._grammar = grammar
+        self._targets = [characters(targets.row(row)) for row in range(targets.rows)]
+        self._is_root = np.zeros(charts.nodes, dtype=bool)
+        self._is_root[charts.roots()[np.diff(charts.first_node) > 0]] = True
+        # The kinds of goals are numbers of strings.
+        self._strings: list[str] = []
+        self._numbers: dict[str, int] = {}
+        self._pieces_of_rules: dict[int, list[str | int]] = {}
+
+    def _combinations(self, level: Level) -> tuple[Int64Array, Int64Array, Int64Array]:
+        children = self._charts.children[level.hyperedges]
+        nodes = level.owners
+        sentences = self._sentences[nodes]
+        rows = self._candidates(level)
+        rows = rows[self._has_tokens(self._charts.rules[level.hyperedges[rows]])]
+        chosen = np.full((len(rows), children.shape[1]), NO_CHILD, dtype=np.int64)
+        for column in range(children.shape[1]):
+            repeated, goals = self._choices(children[rows, column], sentences[rows])
+            rows, chosen = rows[repeated], chosen[repeated]
+            has = children[rows, column] != NO_CHILD
+            chosen[has, column] = goals[has]
+        self._steps += self._counted(sentences[rows])
+        kinds = self._yields(level.hyperedges[rows], nodes[rows], chosen)
+        return rows, chosen, kinds
+
+    def _has_tokens(self, rules: Int32Array) -> NDArray[np.bool_]:
+        """Whether rules are no values, or values that a target may have."""
+        values = self._grammar.values
+        has_tokens = np.ones(len(rules), dtype=bool)
+        is_value = rules >= values.first
+        rows = value_rows(rules[is_value], values)
+        has_tokens[is_value] = values.sizes[rows] > 0
+        return has_tokens
+
+    def _yields(
+        self, hyperedges: Int64Array, nodes: Int64Array, chosen: Int64Array
+    ) -> Int64Array:
+        """The numbers of the strings that hyperedges yield over chosen goals; NO_KIND for what is
+        not in the target, or at the root is not the target: (m,).
+        """
+        kinds = []
+        rules = self._charts.rules[hyperedges].tolist()
+        sentences = self._sentences[nodes].tolist()
+        below = np.append(self._kinds, NO_KIND)[chosen].tolist()
+        for rule, sentence, is_root, of_children in zip(
+            rules, sentences, self._is_root[nodes].tolist(), below
+        ):
+            string = ""
+            for piece in self._pieces(rule):
+                if isinstance(piece, str):
+                    string += piece
+                else:
+                    string += self._strings[of_children[piece]]
+            target = self._targets[sentence]
+            if string not in target or is_root and string != target:
+                kinds.append(NO_KIND)
+                continue
+            number = self._numbers.setdefault(string, len(self._strings))
+            if number == len(self._strings):
+                self._strings.append(string)
+            kinds.append(number)
+        return np.array(kinds, dtype=np.int64)
+
+    def _pieces(self, rule: int) -> list[str | int]:
+        """What a rule yields: strings, and the numbers of children from 0."""
+        pieces = self._pieces_of_rules.get(rule)
+        if pieces is not None:
+            return pieces
+        values, meaning, slot = self._grammar.values, "", NO_KIND
+        (of_slot,) = slot_rules(np.array([rule], dtype=np.int32), values).tolist()
+        if rule >= values.first:
+            (row,) = value_rows(np.array([rule], dtype=np.int32), values).tolist()
+            first = values.first_token[row]
+            meaning = characters(values.tokens[first : first + values.sizes[row]])
+            slot = values.slots[of_slot]
+        pieces = []
+        for symbol in self._grammar.targets.row(of_slot).tolist():
+            if symbol < 0:
+                pieces.append(-symbol - 1)
+            else:
+                pieces.append(meaning if symbol == slot else characters([symbol]))
+        self._pieces_of_rules[rule] = pieces
+        return pieces
 
 
-def _rules_with_words(grammar: GrammarArrays, targets: Ragged) -> NDArray[np.bool_]:
-    """Which rules have no terminals on the target side but those of a target: (B, R)."""
-    symbols, lengths = grammar.targets.values, grammar.targets.lengths
-    of_rules = np.repeat(np.arange(grammar.targets.rows), lengths)
-    # For the terminal of a slot the value's tokens stand.
-    is_word = symbols >= 0
-    if len(grammar.values.slots):
-        is_word &= symbols != grammar.values.slots[of_rules]
-    words, rules = symbols[is_word], of_rules[is_word]
-    has_words = np.ones((targets.rows, grammar.targets.rows), dtype=bool)
-    for sentence in range(targets.rows):
-        has_words[sentence, rules[~np.isin(words, targets.row(sentence))]] = False
-    return has_words
+def characters(tokens: Iterable[int]) -> str:
+    """A character for each number of a token, that of unknown words among them."""
+    return "".join([chr(token - UNKNOWN_WORD) for token in tokens])
