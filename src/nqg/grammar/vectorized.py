@@ -350,13 +350,14 @@ class TypeRefiner(_Refiner):
             rows, cells, chosen = rows[fits], cells[fits], chosen[fits]
         self._steps += self._counted(sentences[rows])
         kinds = types.results[types.first_result[rules[rows]] + cells].astype(np.int64)
+        has_type = kinds != NO_TYPE
+        rows, chosen, kinds = rows[has_type], chosen[has_type], kinds[has_type]
         is_wanted = self._wanted[nodes[rows]] >> (kinds % TYPE_BITS) & 1 == 1
         # What covers a whole sentence has one goal, that of legal targets.
         is_whole = self._is_whole[nodes[rows]]
-        is_legal = types.is_whole[kinds]
-        is_kept = (kinds != NO_TYPE) & is_wanted & (is_legal | ~is_whole)
+        is_wanted &= types.is_whole[kinds] | ~is_whole
         kinds[is_whole] = len(types.is_whole)
-        return rows, chosen, np.where(is_kept, kinds, NO_KIND)
+        return rows, chosen, np.where(is_wanted, kinds, NO_KIND)
 
 
 class GoalRefiner(_Refiner):
