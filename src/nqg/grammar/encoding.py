@@ -266,8 +266,12 @@ def value_rows(rules: Int32Array, values: ValueArrays) -> Int64Array:
     rows = rules.astype(np.int64) - values.first
     (texts,) = (rules >= values.texts.first).nonzero()
     if len(texts):
-        spans, text = np.divmod(rows[texts] + values.first - values.texts.first, values.texts.rules)
-        rows[texts] = len(values.rules) + spans * values.groups + values.text_groups[text]
+        spans, text = np.divmod(
+            rows[texts] + values.first - values.texts.first, values.texts.rules
+        )
+        rows[texts] = (
+            len(values.rules) + spans * values.groups + values.text_groups[text]
+        )
     return rows
 
 

@@ -99,7 +99,7 @@ def log_inside(graph: Hypergraph, weights: FloatArray) -> FloatArray:
         raised = np.where(is_possible, top, 0.0)
         shares = exponentials(terms - np.repeat(raised, level.sizes))
         # Like the kernel, `bincount` adds one term after the other.
-        totals = np.bincount(level.places, shares, len(level.nodes))
+        totals: FloatArray = np.bincount(level.places, shares, len(level.nodes))
         totals[~is_possible] = 1.0
         weights[level.hyperedges] = shares / np.repeat(totals, level.sizes)
         inside[level.nodes] = top + logarithms(totals)
@@ -146,7 +146,9 @@ def outside_pass(
     lengths = (graph.ends - graph.starts).astype(np.uint16)
     order = np.argsort(lengths[children], kind="stable")
     children, parents = children[order], parents[order]
-    bounds = np.searchsorted(lengths[children], np.arange(int(lengths.max(initial=0)) + 2))
+    bounds = np.searchsorted(
+        lengths[children], np.arange(int(lengths.max(initial=0)) + 2)
+    )
     for level in reversed(levels(graph)):
         length = lengths[level.nodes[0]]
         places = slice(bounds[length], bounds[length + 1])
@@ -231,7 +233,8 @@ class _Refiner:
         if prune:
             last = charts.roots()[np.diff(charts.first_node) > 0]
             with_goals = last[self._goals[last] > 0]
-            is_kept &= reachable(graph, numbers[self._first_goal[with_goals]])
+            roots = numbers[self._first_goal[with_goals]].astype(np.int64)
+            is_kept &= reachable(graph, roots)
         return subgraph(graph, is_kept[graph.owners()])
 
     def _combinations(self, level: Level) -> tuple[Int64Array, Int64Array, Int64Array]:
@@ -431,7 +434,7 @@ class GoalRefiner(_Refiner):
                 else:
                     string += self._strings[of_children[piece]]
             target = self._targets[sentence]
-            if string not in target or is_root and string != target:
+            if string not in target or (is_root and string != target):
                 kinds.append(NO_KIND)
                 continue
             number = self._numbers.setdefault(string, len(self._strings))

@@ -189,7 +189,9 @@ class _PairBlock(NamedTuple):
         first_span = anchors.first[low : low + len(forests) + 1]
 
         def pair_keys(graph: Hypergraph) -> Int64Array:
-            return anchors.numbers(graph, sentences)[graph.owners()] * rules + graph.rules
+            return (
+                anchors.numbers(graph, sentences)[graph.owners()] * rules + graph.rules
+            )
 
         # The full forests have whatever the other ones have.
         keys = np.unique(pair_keys(forests.full))
