@@ -99,7 +99,8 @@ def log_inside(graph: Hypergraph, weights: FloatArray) -> FloatArray:
         raised = np.where(is_possible, top, 0.0)
         shares = exponentials(terms - np.repeat(raised, level.sizes))
         # Like the kernel, `bincount` adds one term after the other.
-        totals: FloatArray = np.bincount(level.places, shares, len(level.nodes))
+        sums = np.bincount(level.places, shares, len(level.nodes))
+        totals = sums.astype(np.float64)
         totals[~is_possible] = 1.0
         weights[level.hyperedges] = shares / np.repeat(totals, level.sizes)
         inside[level.nodes] = top + logarithms(totals)
