@@ -116,7 +116,7 @@ def agrees(grammar: Grammar, rng: random.Random) -> bool:
     )
     is_best = math.isclose(totals[best], max(totals.values()))
     return is_best and math.isclose(
-        float(scored.probabilities([best.target])[0]), share, rel_tol=1e-9
+        float(scored.probabilities([best.target], [0])[0]), share, rel_tol=1e-9
     )
 
 

@@ -111,7 +111,8 @@ def stages(parser: Parser, parts: Sequence[Batch]) -> dict[str, Callable[[], obj
             [each.target for each in part.scored.best()] for part in parts
         ],
         "probabilities": lambda: [
-            part.scored.probabilities(part.targets) for part in parts
+            part.scored.probabilities(part.targets, range(len(part.targets)))
+            for part in parts
         ],
     }
 

@@ -1,10 +1,11 @@
 """Whether two checkouts of nqg give the same answers with the same model.
 
-    python benchmarks/same_answers.py MODEL SENTENCES --old OLD_CHECKOUT [--count 4000]
+    python benchmarks/same_answers.py MODEL SENTENCES --old OLD_CHECKOUT [--count 4000] [--plain]
 
 SENTENCES is a file with a sentence, or an example, on each line. Every checkout answers in a process of
 its own. Programs and derivations must be equal, probabilities and confidences within 1e-5; the
-largest differences and the CPU time of both are printed. Exits with 1 if answers differ.
+largest differences and the CPU time of both are printed. Kernels are compiled; with `--plain` this
+checkout answers as one does without Numba. Exits with 1 if answers differ.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ ANSWER = """
 import json, sys, time
 import nqg
 try:
-    from nqg.grammar.compilation import compile_kernels
-    compile_kernels()
+    from nqg.grammar import compilation
+    compilation._state.is_compiled = sys.argv[4] == "compiled"
+    compilation._state.is_fixed = True
 except ImportError:
     pass  # an older checkout always compiles
 parser = nqg.load(sys.argv[1])
@@ -42,11 +44,11 @@ print(json.dumps(time.process_time() - started))
 
 
 def answered(
-    checkout: Path, model: Path, sentences: Path, count: int
+    checkout: Path, model: Path, sentences: Path, count: int, kernels: str
 ) -> tuple[list[Any], float]:
     """The answers of a checkout, and the CPU time that they took without loading."""
     run = subprocess.run(
-        [sys.executable, "-c", ANSWER, model, sentences, str(count)],
+        [sys.executable, "-c", ANSWER, model, sentences, str(count), kernels],
         env={**os.environ, "PYTHONPATH": str(checkout / "src")},
         stdout=subprocess.PIPE,
         text=True,
@@ -71,9 +73,12 @@ def main() -> None:
     parser.add_argument("sentences", type=Path)
     parser.add_argument("--old", type=Path, required=True)
     parser.add_argument("--count", type=int, default=4000)
+    parser.add_argument("--plain", action="store_true")
     asked = parser.parse_args()
-    old, old_seconds = answered(asked.old, asked.model, asked.sentences, asked.count)
-    new, new_seconds = answered(PROJECT, asked.model, asked.sentences, asked.count)
+    what = asked.model, asked.sentences, asked.count
+    kernels = "plain" if asked.plain else "compiled"
+    old, old_seconds = answered(asked.old, *what, "compiled")
+    new, new_seconds = answered(PROJECT, *what, kernels)
     wrong = 0
     largest = 0.0
     for one, other in zip(old, new, strict=True):

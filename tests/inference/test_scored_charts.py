@@ -84,7 +84,7 @@ def test_the_best_derivation_and_its_scores_are_those_of_the_enumeration(
 ) -> None:
     charted = scored(sources, seed)
     best = charted.best()
-    scores = charted.hyperedge_scores(best)
+    scores = charted.hyperedge_scores(best, range(len(best)))
     for sentence, source in enumerate(sources):
         expected, _ = max(weighted(charted, sentence, source), key=lambda pair: pair[1])
         assert best[sentence] == expected
@@ -99,7 +99,7 @@ def test_the_marginal_of_a_rule_over_a_span_is_the_probability_of_all_derivation
 ) -> None:
     charted = scored(sources, seed)
     best = charted.best()
-    found = charted.hyperedge_marginals(best)
+    found = charted.hyperedge_marginals(best, range(len(best)))
     for sentence, source in enumerate(sources):
         derivations = list(weighted(charted, sentence, source))
         expected = [
@@ -139,20 +139,29 @@ def test_the_probability_of_a_target_is_that_of_all_its_derivations(
         )
         for sentence, (source, target) in enumerate(zip(sources, targets, strict=True))
     ]
-    assert charted.probabilities(targets) == pytest.approx(expected, rel=1e-9)
-    assert charted.probabilities([("nothing",)] * len(sources)).tolist() == [0.0] * len(
-        sources
-    )
+    every = range(len(sources))
+    assert charted.probabilities(targets, every) == pytest.approx(expected, rel=1e-9)
+    nothing = [("nothing",)] * len(sources)
+    assert charted.probabilities(nothing, every).tolist() == [0.0] * len(sources)
+
+
+def test_readings_of_one_sentence_are_those_of_copies_of_it() -> None:
+    charted = scored(SENTENCES, 7)
+    options = DecodeOptions(marginals=True)
+    derivations = charted.best_of_targets(3, 100, options)
+    assert len(derivations) > 3
+    copies = charted.select([3] * len(derivations))
+    expected = copies.readings(derivations, range(len(derivations)), options)
+    assert charted.readings(derivations, [3] * len(derivations), options) == expected
 
 
 def test_selected_charts_keep_their_scores() -> None:
     charted = scored(SENTENCES, 5)
     again = charted.select([2, 0, 2])
     assert again.best() == [charted.best()[number] for number in (2, 0, 2)]
-    assert (
-        again.hyperedge_scores(again.best())[1]
-        == charted.hyperedge_scores(charted.best())[0]
-    )
+    scores = again.hyperedge_scores(again.best(), range(3))
+    first = charted.hyperedge_scores(charted.best()[:1], [0])
+    assert scores[1] == first[0]
     assert charted.select([]).best() == []
 
 

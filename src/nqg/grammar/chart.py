@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nqg.errors import LimitExceeded
+from nqg.grammar import vectorized
 from nqg.grammar.arrays import Int64Array
 from nqg.grammar.chart_kernels import (
     GRAPH_FULL,
@@ -17,7 +18,7 @@ from nqg.grammar.chart_kernels import (
     fill_charts,
     workspace,
 )
-from nqg.grammar.encoding import ANY_TYPE, GrammarArrays
+from nqg.grammar.encoding import ANY_TYPE, GrammarArrays, slot_rules
 from nqg.grammar.goal_kernels import fill_goals, fill_types, goal_workspace
 from nqg.grammar.grammar import ChartGrammar
 from nqg.grammar.hypergraph import Hypergraph, concatenate
@@ -112,6 +113,12 @@ def typed_charts(
     lengths = np.array([len(source) for source in sources], dtype=np.int64)
 
     most_nodes, types, steps = full.most_nodes, len(typing.types), _steps(limit)
+    if vectorized.is_suited(full):
+        rules = slot_rules(full.rules, arrays.values)
+        refiner = vectorized.TypeRefiner(
+            full, rules, typing.arrays, lengths, wanted, steps
+        )
+        return _refined(refiner, prune, limit, sources)
 
     def fill(begin: int, capacity: int, out: Hypergraph) -> tuple[int, GraphBuffer]:
         work = goal_workspace(most_nodes, types, max_arity, capacity, steps)
@@ -132,6 +139,11 @@ def goal_charts(
     """Of the pruned charts of sources, the derivations that yield the targets."""
     encoded = grammar.with_meanings(sources, targets)
     numbers = encoded.encode(targets)
+    if vectorized.is_suited(sources):
+        refiner = vectorized.GoalRefiner(
+            sources, encoded.arrays, numbers, _steps(limit)
+        )
+        return _refined(refiner, True, limit, targets)
     return encoded_goals(encoded.arrays, sources, numbers, targets, limit=limit)
 
 
@@ -178,6 +190,21 @@ def _steps(limit: int | StepBudget | None) -> int:
     if limit is None:
         return NO_LIMIT
     return limit.steps if isinstance(limit, StepBudget) else limit
+
+
+def _refined(
+    refiner: vectorized.TypeRefiner | vectorized.GoalRefiner,
+    prune: bool,
+    limit: int | StepBudget | None,
+    names: Sequence[Tokens],
+) -> Hypergraph:
+    """What a refiner makes of charts."""
+    graph = refiner.refine(prune)
+    for sentence in np.flatnonzero(refiner.exceeded).tolist():
+        if not isinstance(limit, StepBudget):
+            raise _too_large(_described(names[sentence]), _steps(limit))
+        limit.exceeded.add(sentence)
+    return graph
 
 
 def _filled(

@@ -238,15 +238,6 @@ def slot_rule(rule: int, values: ValueArrays) -> int:
     return int(values.text_rules[text])
 
 
-@kernel
-def slot_rules(rules: Int32Array, values: ValueArrays) -> Int32Array:
-    """The rules, those of the slots in place of values."""
-    slots = np.empty_like(rules)
-    for at in range(len(rules)):
-        slots[at] = slot_rule(rules[at], values)
-    return slots
-
-
 @inlined
 def value_row(rule: int, values: ValueArrays) -> int:
     """The row of a value's rule in `first_token` and `sizes`."""
@@ -256,6 +247,32 @@ def value_row(rule: int, values: ValueArrays) -> int:
     group = values.text_groups[text]
     row = inlined_free_text_row(values.texts, values.groups, token, length, group)
     return len(values.rules) + int(row)
+
+
+def slot_rules(rules: Int32Array, values: ValueArrays) -> Int32Array:
+    """`slot_rule` of each."""
+    slots = rules.copy()
+    (mentions,) = ((rules >= values.first) & (rules < values.texts.first)).nonzero()
+    slots[mentions] = values.rules[rules[mentions] - values.first]
+    (texts,) = (rules >= values.texts.first).nonzero()
+    if len(texts):
+        numbers = rules[texts] - values.texts.first
+        slots[texts] = values.text_rules[numbers % values.texts.rules]
+    return slots
+
+
+def value_rows(rules: Int32Array, values: ValueArrays) -> Int64Array:
+    """`value_row` of each."""
+    rows = rules.astype(np.int64) - values.first
+    (texts,) = (rules >= values.texts.first).nonzero()
+    if len(texts):
+        spans, text = np.divmod(
+            rows[texts] + values.first - values.texts.first, values.texts.rules
+        )
+        rows[texts] = (
+            len(values.rules) + spans * values.groups + values.text_groups[text]
+        )
+    return rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,6 +101,8 @@ class Hypergraph(NamedTuple):
     def select(self, sentences: Sequence[int]) -> Hypergraph:
         """The graphs of some sentences in this order; a sentence may be among them twice."""
         chosen = np.asarray(sentences, dtype=np.int64)
+        if np.array_equal(chosen, np.arange(self.sentences)):
+            return self
         old_first = self.first_node[chosen]
         sizes = self.first_node[chosen + 1] - old_first
         # The rows of the sentences' nodes, and those of their hyperedges.

@@ -18,6 +18,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from nqg.grammar import vectorized
 from nqg.grammar.arrays import FloatArray, Int32Array, Int64Array
 from nqg.grammar.compilation import inlined, kernel, unmanaged_kernel
 from nqg.grammar.derivation import Derivation, Hyperedge
@@ -138,6 +139,9 @@ def fill_inside(
 
 def _inside(semiring: int, graph: Hypergraph, weights: FloatArray) -> FloatArray:
     """The inside values of all nodes; weights become local marginals, but for those of COUNT."""
+    if semiring != COUNT and vectorized.is_suited(graph):
+        by_levels = vectorized.log_inside if semiring == LOG else vectorized.max_inside
+        return by_levels(graph, weights)
     inside = np.empty(graph.nodes)
     fill_inside(semiring, graph.first_hyperedge, graph.children, weights, inside)
     return inside
@@ -207,17 +211,27 @@ def root_values(graph: Hypergraph, inside: FloatArray) -> FloatArray:
 
 def marginals(graph: Hypergraph, scores: FloatArray) -> FloatArray:
     """For every hyperedge the probability that a derivation of its sentence contains it: (A,)."""
-    local_marginals, roots, outside = (
-        scores.copy(),
-        graph.roots(),
-        np.zeros(graph.nodes),
-    )
-    _inside(LOG, graph, local_marginals)
+    return handed_down(graph, local_marginals(graph, scores)[1])
+
+
+def local_marginals(
+    graph: Hypergraph, scores: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """`log_inside`, and the share that each hyperedge has in that of its node: (N,), (A,)."""
+    shares = scores.copy()
+    return _inside(LOG, graph, shares), shares
+
+
+def handed_down(graph: Hypergraph, shares: FloatArray) -> FloatArray:
+    """The marginals of hyperedges with these local marginals: (A,)."""
+    of_hyperedges, roots, outside = shares.copy(), graph.roots(), np.zeros(graph.nodes)
     outside[roots[roots != NO_ROOT]] = 1.0
-    outside_pass(
-        graph.first_hyperedge, graph.children, 0, graph.nodes, local_marginals, outside
-    )
-    return local_marginals
+    if vectorized.is_suited(graph):
+        vectorized.outside_pass(graph, of_hyperedges, outside)
+        return of_hyperedges
+    first_hyperedge, children = graph.first_hyperedge, graph.children
+    outside_pass(first_hyperedge, children, 0, graph.nodes, of_hyperedges, outside)
+    return of_hyperedges
 
 
 def max_inside(graph: Hypergraph, scores: FloatArray) -> tuple[FloatArray, Int64Array]:

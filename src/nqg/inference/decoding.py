@@ -26,12 +26,13 @@ from nqg.grammar.chart import StepBudget, goal_charts
 from nqg.grammar.derivation import MAX_TARGET_TOKENS, Derivation, Tokens
 from nqg.grammar.grammar import SLOT, SlotInstance, Symbol, Symbols
 from nqg.grammar.hypergraph import Hypergraph, NodeId
-from nqg.grammar.ragged import Ragged
+from nqg.grammar.ragged import Ragged, distinct
 from nqg.grammar.semirings import (
     best_derivations,
+    handed_down,
     k_best_derivations,
+    local_marginals,
     log_inside,
-    marginals,
     max_inside,
 )
 from nqg.model.checkpoint import SavedModel
@@ -143,8 +144,8 @@ class ScoredCharts:
         for number, derivation in enumerate(derivations):
             if derivation.target_length <= options.most_tokens:
                 short.append(number)
-        readings = self.select(short).readings(
-            [derivations[number] for number in short], options
+        readings = self.readings(
+            [derivations[number] for number in short], short, options
         )
         first_readings = dict(zip(short, readings))
         for number, answer in enumerate(abstentions):
@@ -261,22 +262,26 @@ class ScoredCharts:
                 reading.tokens,
             )
 
-        charts = self.select([sentence] * len(derivations))
-        readings = charts.readings(derivations, options)
+        sentences = [sentence] * len(derivations)
+        readings = self.readings(derivations, sentences, options)
         comparable = [each for each in readings if not math.isnan(each.probability)]
         return sorted(comparable, key=rank)
 
     def readings(
-        self, derivations: Sequence[Derivation], options: DecodeOptions
+        self,
+        derivations: Sequence[Derivation],
+        sentences: Sequence[int],
+        options: DecodeOptions,
     ) -> list[Reading]:
-        """The readings that derivations, one of each sentence, are."""
+        """The readings that derivations of these sentences are."""
         targets = [derivation.target for derivation in derivations]
         # The probability of a target counts all derivations that yield it.
-        probabilities = self.probabilities(targets, options.limit).tolist()
-        scores = self.hyperedge_scores(derivations)
+        limit = options.limit
+        probabilities = self.probabilities(targets, sentences, limit).tolist()
+        scores = self.hyperedge_scores(derivations, sentences)
         chances: list[tuple[float, ...]] = [()] * len(derivations)
         if options.marginals:
-            chances = self.hyperedge_marginals(derivations)
+            chances = self.hyperedge_marginals(derivations, sentences)
         readings = []
         for number, (derivation, target) in enumerate(zip(derivations, targets)):
             program, written = " ".join(target), list[WrittenToken[str]]()
@@ -316,17 +321,22 @@ class ScoredCharts:
         return reason and f"{ILLEGAL}: {reason}"
 
     def probabilities(
-        self, targets: Sequence[Tokens], limit: int | None = None
+        self,
+        targets: Sequence[Tokens],
+        sentences: Sequence[int],
+        limit: int | None = None,
     ) -> FloatArray:
-        """The probability of a target of each sentence, all derivations that yield it together; not
-        a number where it takes more than `limit` steps to find these: (B,).
+        """The probability of each target of a sentence, all derivations that yield it together; not
+        a number where it takes more than `limit` steps to find these: (n,).
         """
         budget = None if limit is None else StepBudget(limit)
-        goal = goal_charts(self.grammar, self.full, targets, budget)
+        sources = self.full.select(sentences)
+        goal = goal_charts(self.grammar, sources, targets, budget)
         goal_scores = self._pair_scores[
-            np.searchsorted(self._pairs[0], self._pair_keys(goal))
+            np.searchsorted(self._pairs[0], self._pair_keys(goal, sentences))
         ]
-        log_full = log_inside(self.full, self.scores)[self.full.roots()]
+        inside, _ = self._local_marginals
+        log_full = inside[self.full.roots()[sentences]]
         log_goal = np.append(log_inside(goal, goal_scores), -np.inf)[goal.roots()]
         # Rounding may lead past 1.
         probabilities = np.minimum(np.exp(log_goal - log_full), 1.0)
@@ -335,18 +345,35 @@ class ScoredCharts:
         return probabilities
 
     @cached_property
+    def _local_marginals(self) -> tuple[FloatArray, FloatArray]:
+        """The inside values of nodes, and the local marginals of hyperedges: (N,), (A,)."""
+        return local_marginals(self.full, self.scores)
+
+    @cached_property
+    def _marginals(self) -> FloatArray:
+        """How probable hyperedges are: (A,)."""
+        return handed_down(self.full, self._local_marginals[1])
+
+    @cached_property
     def _table(self) -> SpanTable:
         return SpanTable.of(self.full)
 
-    def _pair_keys(self, graph: Hypergraph) -> Int64Array:
-        """For every hyperedge of a graph one number for its span and its rule: (A,)."""
-        spans = self._table.numbers(graph)[graph.owners()]
+    def _pair_keys(
+        self, graph: Hypergraph, sentences: Sequence[int] | None = None
+    ) -> Int64Array:
+        """For every hyperedge of a graph one number for its span and its rule: (A,).
+
+        The graph has these sentences; without a choice all.
+        """
+        chosen = None if sentences is None else np.array(sentences, dtype=np.int64)
+        spans = self._table.numbers(graph, chosen)[graph.owners()]
         return spans * len(self.grammar) + self.grammar.model_rule_ids(graph.rules)
 
     @cached_property
     def _pairs(self) -> tuple[Int64Array, Int64Array]:
         """The keys of the P pairs, sorted, and for every hyperedge its pair: (P,), (A,)."""
-        return np.unique(self._pair_keys(self.full), return_inverse=True)
+        most = len(self._table.starts) * len(self.grammar)
+        return distinct(self._pair_keys(self.full), most)
 
     @cached_property
     def _pair_scores(self) -> FloatArray:
@@ -356,12 +383,15 @@ class ScoredCharts:
         return scores
 
     def _of_derivations(
-        self, values: FloatArray, derivations: Sequence[Derivation]
+        self,
+        values: FloatArray,
+        derivations: Sequence[Derivation],
+        sentences: Sequence[int],
     ) -> list[tuple[float, ...]]:
-        """The values of pairs that the hyperedges of a derivation of each sentence are."""
+        """The values of pairs that the hyperedges of derivations of these sentences are."""
         numbers, width = self.grammar.numbers, self._table.width
         spans, rules = [], []
-        for sentence, derivation in enumerate(derivations):
+        for sentence, derivation in zip(sentences, derivations, strict=True):
             for hyperedge in derivation.hyperedges:
                 span = hyperedge.span
                 spans.append((sentence * width + span.start) * width + span.end)
@@ -375,16 +405,17 @@ class ScoredCharts:
         ]
 
     def hyperedge_scores(
-        self, derivations: Sequence[Derivation]
+        self, derivations: Sequence[Derivation], sentences: Sequence[int]
     ) -> list[tuple[float, ...]]:
-        return self._of_derivations(self._pair_scores, derivations)
+        """For derivations of these sentences what their rules score over their spans."""
+        return self._of_derivations(self._pair_scores, derivations, sentences)
 
     def hyperedge_marginals(
-        self, derivations: Sequence[Derivation]
+        self, derivations: Sequence[Derivation], sentences: Sequence[int]
     ) -> list[tuple[float, ...]]:
-        """For a derivation of each sentence how probable its rules are over their spans."""
-        chances = np.bincount(self._pairs[1], marginals(self.full, self.scores))
-        return self._of_derivations(np.minimum(chances, 1.0), derivations)
+        """For derivations of these sentences how probable their rules are over their spans."""
+        chances = np.minimum(np.bincount(self._pairs[1], self._marginals), 1.0)
+        return self._of_derivations(chances, derivations, sentences)
 
     def spans(self, derivable: Collection[int]) -> Iterator[tuple[ChartSpan, ...]]:
         """The spans of each sentence, short ones first.
@@ -395,7 +426,7 @@ class ScoredCharts:
         best, first = max_inside(full, self.scores)
         chances = np.bincount(
             of_nodes[full.owners()],
-            marginals(full, self.scores),
+            self._marginals,
             minlength=len(self._table.starts),
         )
         # The best node of each span; the first of those that are as good.

@@ -39,6 +39,7 @@ from nqg.grammar.chart import StepBudget
 from nqg.grammar.derivation import Tokens
 from nqg.grammar.grammar import Grammar, Rule
 from nqg.grammar.hypergraph import Hypergraph
+from nqg.grammar.ragged import distinct
 from nqg.inference.charts import BatchCharts
 from nqg.inference.decoding import DecodeOptions, ScoredCharts
 from nqg.inference.gaps import explained, gaps_in, nearest_sentence
@@ -605,16 +606,18 @@ class Parser(HubModel):
 
     def _scores(self, sentences: Sequence[Subwords], full: Hypergraph) -> FloatArray:
         model = self.model
-        table = SpanTable.of(full)
-        spans = table.numbers(full)[full.owners()]
+        table, rules = SpanTable.of(full), len(self.grammar)
+        # A span and a rule have many hyperedges, which differ in where children meet or in types.
+        keys = table.numbers(full)[full.owners()] * rules + full.rules
+        pairs, of_hyperedges = distinct(keys, len(table.starts) * rules)
         scores = model.scorer.score(
             sentences,
             table.select(np.arange(full.sentences)),
-            Pairs(spans, full.rules.astype(np.int64)),
+            Pairs(*np.divmod(pairs, rules)),
             untrained_bonuses(model.untrained_rules),
         )
         if not np.isfinite(scores).all():
             raise DamagedModel(
                 "the model gives scores that are not numbers: its weights are damaged; train it again"
             )
-        return scores
+        return scores[of_hyperedges]

@@ -82,9 +82,14 @@ class SpanTable:
         order = np.arange(len(distinct))
         return cls(first, full.starts[nodes], full.ends[nodes], distinct, order, width)
 
-    def numbers(self, graph: Hypergraph, first_sentence: int = 0) -> Int64Array:
-        """For each node of `graph`, all of whose spans are in the table, its span: (N,)."""
-        return self.find(_span_keys(graph, self.width, first_sentence))
+    def numbers(
+        self, graph: Hypergraph, sentences: Int64Array | None = None
+    ) -> Int64Array:
+        """For each node of `graph`, all of whose spans are in the table, its span: (N,).
+
+        The graph has these sentences; without a choice all of the table's.
+        """
+        return self.find(_span_keys(graph, self.width, sentences))
 
     def find(self, keys: Int64Array) -> Int64Array:
         return self.order[np.searchsorted(self.keys[self.order], keys)]
@@ -99,9 +104,13 @@ class SpanTable:
         return Anchors(Boundaries(*starts, of_starts), Boundaries(*ends, of_ends))
 
 
-def _span_keys(graph: Hypergraph, width: int, first_sentence: int = 0) -> Int64Array:
-    sentences = first_sentence + sentence_numbers(graph)
-    return (sentences * width + graph.starts) * width + graph.ends
+def _span_keys(
+    graph: Hypergraph, width: int, sentences: Int64Array | None = None
+) -> Int64Array:
+    of_nodes = sentence_numbers(graph)
+    if sentences is not None:
+        of_nodes = sentences[of_nodes]
+    return (of_nodes * width + graph.starts) * width + graph.ends
 
 
 def _distinct(
@@ -176,10 +185,13 @@ class _PairBlock(NamedTuple):
     def of(cls, forests: Forests, anchors: SpanTable, low: int) -> _PairBlock:
         """Those of consecutive sentences, the first of which has the number `low`."""
         rules = int(forests.full.rules.max(initial=0)) + 1
+        sentences = np.arange(low, low + len(forests))
         first_span = anchors.first[low : low + len(forests) + 1]
 
         def pair_keys(graph: Hypergraph) -> Int64Array:
-            return anchors.numbers(graph, low)[graph.owners()] * rules + graph.rules
+            return (
+                anchors.numbers(graph, sentences)[graph.owners()] * rules + graph.rules
+            )
 
         # The full forests have whatever the other ones have.
         keys = np.unique(pair_keys(forests.full))

@@ -501,8 +501,15 @@ class Typing:
         # A type is a set of fragments: a mask in which each fragment has a bit.
         fragments = sorted(fragments_of(signatures), key=format_symbols)
         bits = {fragment: 1 << number for number, fragment in enumerate(fragments)}
-        typed = [TypedRule.of(*pair, bits) for pair in zip(rules, signatures)]
-        masks, results = closure(typed)
+        # Many rules have one target, and so one result.
+        by_target: dict[Symbols, TypedRule] = {}
+        for rule, of_rule in zip(rules, signatures):
+            if rule.target not in by_target:
+                by_target[rule.target] = TypedRule.of(rule, of_rule, bits)
+        masks, results_of_targets = closure(list(by_target.values()))
+        results_by_target = dict(zip(by_target, results_of_targets))
+        typed = [by_target[rule.target] for rule in rules]
+        results = [results_by_target[rule.target] for rule in rules]
         arrays = type_arrays(typed, masks, results, bits.get(start, 0))
 
         def fragments_in(mask: int) -> frozenset[Fragment]:
@@ -520,9 +527,12 @@ def derivable_signatures(
     signatures = [set[Signature]() for _ in rules]
     while True:
         finder._allow(derivable)
+        found: dict[Symbols, set[Signature]] = {}
         for number, rule in enumerate(rules):
             if rule.arity or not derivable:
-                signatures[number] = finder.of(rule.target)
+                if rule.target not in found:
+                    found[rule.target] = finder.of(rule.target)
+                signatures[number] = found[rule.target]
         if fragments_of(signatures) == derivable:
             return signatures
         derivable = fragments_of(signatures)
@@ -585,7 +595,10 @@ class TypedRule(NamedTuple):
         """The fragments that the rule stands for over children that stand for those."""
         result = 0
         for fragment, needed in self.signatures:
-            if all(child & need == need for child, need in zip(children, needed)):
+            for child, need in zip(children, needed):
+                if child & need != need:
+                    break
+            else:
                 result |= fragment
         return result
 
