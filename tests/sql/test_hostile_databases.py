@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import URL
 
-from nqg.sql import programs
+from nqg.sql import programs, reader_protocol
 from nqg.sql.database import Database, QueryError
 from nqg.sql.programs import SqlPrograms
 from nqg.sql.reader import DatabaseReader
+from nqg.sql.reader_protocol import Contents, views_in_time
 
 PAIRS = [
     (f"what does {name} cost", f"SELECT price FROM lamp WHERE name = '{name}'")
@@ -161,3 +162,35 @@ def test_a_short_query_cannot_cost_much(tmp_path: Path, query: str) -> None:
     else:
         assert sum(len(str(value)) for row in rows.rows for value in row) < 20_000_000
     assert database.run("select count(*) from lamp").rows == ((2,),)
+
+
+@pytest.mark.parametrize("as_url", [False, True], ids=["file", "url"])
+def test_views_that_take_too_much_memory_cost_no_other_table(
+    tmp_path: Path, as_url: bool
+) -> None:
+    columns = ", ".join(f"c{number} text" for number in range(1_900))
+    views = ["create view w0 as select * from wide"]
+    for number in range(1, 10):
+        inner = f"w{number - 1}"
+        views.append(
+            f"create view w{number} as select a.* from {inner} as a , {inner} as b"
+        )
+    script = ";".join([f"create table wide ({columns})", *views])
+    place = str(made(tmp_path / "lamps.db", script))
+    if as_url:
+        place = URL.create("sqlite", database=place).render_as_string()
+    contents = DatabaseReader(place).contents
+    assert {"lamp", "wide"} <= contents.tables.keys()
+    # On a slow machine, the time for views ends before the memory.
+    assert contents.left_out[-1].startswith("table 'w9': ")
+
+
+def test_views_are_left_out_when_those_before_them_took_too_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reader_protocol, "VIEW_SECONDS", -1.0)
+    contents = Contents("shop")
+    assert list(views_in_time(["first", "second"], contents)) == []
+    reason = "the views before it take more than -1 s"
+    expected = [f"table '{view}': {reason}" for view in ("first", "second")]
+    assert contents.left_out == expected
