@@ -96,9 +96,7 @@ def read_contents(place: str, seconds: float) -> Contents:
     return contents
 
 
-def _names(
-    connection: sqlite3.Connection, kind: str, contents: Contents
-) -> list[str]:
+def _names(connection: sqlite3.Connection, kind: str, contents: Contents) -> list[str]:
     """The names of all tables, or of all views; a name that is not UTF-8 is left out."""
     of_users = "name not like 'sqlite\\_%' escape '\\'"
     query = f"select cast(name as blob) from sqlite_master where type = ? and {of_users} order by rowid"
