@@ -16,7 +16,7 @@ from sqlalchemy import URL
 
 from nqg.sql import programs, reader_protocol
 from nqg.sql.database import Database, QueryError
-from nqg.sql.programs import SqlPrograms
+from nqg.sql.programs import SqlPrograms, read_columns
 from nqg.sql.reader import DatabaseReader
 from nqg.sql.reader_protocol import Contents, views_in_time
 
@@ -194,3 +194,22 @@ def test_views_are_left_out_when_those_before_them_took_too_long(
     reason = "the views before it take more than -1 s"
     expected = [f"table '{view}': {reason}" for view in ("first", "second")]
     assert contents.left_out == expected
+
+
+def test_a_table_of_many_slow_columns_is_read_in_bounded_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(programs, "TABLE_SECONDS", 0.0)
+    reader = DatabaseReader(made(tmp_path / "lamps.db", "create table shop (city)"))
+    left_out: list[str] = []
+    progress: list[tuple[int, int | None]] = []
+    columns = read_columns(
+        reader,
+        reader.schema.tables,
+        left_out,
+        lambda _, done, total: progress.append((done, total)),
+    )
+    assert [name for name, _ in columns] == ["lamp.name", "shop.city"]
+    reason = "the columns before it take more than 0 s"
+    assert left_out == [f"values of lamp.price: {reason}"]
+    assert progress == [(0, 3), (1, 3), (2, 3)]
