@@ -28,6 +28,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import islice, pairwise
+from operator import attrgetter
 from pathlib import Path
 
 from nqg.errors import NqgError
@@ -422,8 +423,22 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def trains(text: str, folder: Path, seconds: float) -> tuple[str, float, int]:
-    """How a training ends that is interrupted after some CPU time; the seconds until then, and its megabytes."""
+@dataclass
+class Interrupted:
+    """How a training ended that was interrupted: its last words, the CPU time and the time from Ctrl-C to the end."""
+
+    said: str
+    cpu: float
+    waited: float
+    megabytes: int
+
+    def __str__(self) -> str:
+        times = f"{self.cpu:6.2f} s of CPU time, {self.waited:.1f} s to the end"
+        return f"{times} {self.megabytes:5} MB {self.said}"
+
+
+def trains(text: str, folder: Path, seconds: float) -> Interrupted:
+    """How a training ends that is interrupted after some CPU time."""
     train = folder / "train.tsv"
     train.write_text(text, errors="surrogateescape")
     command = [str(Path(sys.executable).parent / "nqg"), "train", str(train)]
@@ -434,12 +449,13 @@ def trains(text: str, folder: Path, seconds: float) -> tuple[str, float, int]:
             stdout=file,
             stderr=file,
         )
-        asked = 0.0
+        asked = used = 0.0
         while (
             os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             is None
         ):
             if not asked and cpu_seconds(process.pid) > seconds:
+                used = cpu_seconds(process.pid)
                 process.send_signal(signal.SIGINT)
                 asked = time.perf_counter()
             if asked and time.perf_counter() - asked > 60:
@@ -451,28 +467,29 @@ def trains(text: str, folder: Path, seconds: float) -> tuple[str, float, int]:
     said = output.read_text(errors="replace")
     process.returncode = code
     ended = "traceback" if "Traceback" in said else str(code)
-    return f"{ended}: {said[-200:]!r}", waited, usage.ru_maxrss // 1024
+    cpu = usage.ru_utime + usage.ru_stime - used if asked else 0.0
+    return Interrupted(
+        f"{ended}: {said[-200:]!r}", cpu, waited, usage.ru_maxrss // 1024
+    )
 
 
 def attack_training(seconds: float, first: int, files: int) -> Counter[str]:
     counts = Counter[str](tracebacks=0, over_5_s=0, over_1_s=0, over_500_mb=0)
-    rows = []
     made = training_files(random.Random(40))
+    slowest, most = Interrupted("", 0.0, 0.0, 0), 0
     for number, text in enumerate(islice(made, first, files), first):
         with tempfile.TemporaryDirectory() as folder:
-            said, waited, most = trains(text, Path(folder), seconds)
-        counts[f"exit code {said.partition(':')[0]}"] += 1
+            ended = trains(text, Path(folder), seconds)
+        counts[f"exit code {ended.said.partition(':')[0]}"] += 1
         counts["files"] += 1
-        counts["tracebacks"] += said.startswith("traceback")
-        counts["over_1_s"] += waited > 1
-        counts["over_5_s"] += waited > 5
-        counts["over_500_mb"] += most > 500
-        rows.append((waited, most, number, said))
-        if said.startswith("traceback") or waited > 5:
-            print(f"{number:3} {waited:6.2f} s {most:5} MB {said}", flush=True)
-    for waited, most, number, said in sorted(rows, reverse=True)[:5]:
-        print(f"{number:3} {waited:6.2f} s to the end {most:5} MB {said[:140]}")
-    print("most memory", max(row[1] for row in rows), "MB")
+        counts["tracebacks"] += ended.said.startswith("traceback")
+        counts["over_1_s"] += ended.cpu > 1
+        counts["over_5_s"] += ended.cpu > 5
+        counts["over_500_mb"] += ended.megabytes > 500
+        slowest = max(slowest, ended, key=attrgetter("cpu"))
+        most = max(most, ended.megabytes)
+        print(number, ended, flush=True)
+    print(f"slowest: {slowest}\nmost memory: {most} MB")
     return counts
 
 

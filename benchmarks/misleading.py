@@ -32,6 +32,7 @@ from real_use_datasets import EXAMPLES, STARTER
 
 SURE = 0.9
 SENTENCES = 1_000  # of each model
+FOLDERS = Path(__file__).parent / "projects"
 PROJECTS = {
     "starter": STARTER,
     "robot": EXAMPLES / "robot",
@@ -39,6 +40,9 @@ PROJECTS = {
     "home-en": EXAMPLES / "home_assistant" / "en",
     "home-de": EXAMPLES / "home_assistant" / "de",
     "tools": EXAMPLES / "tools",
+    "gym": FOLDERS / "gym",
+    "farm": FOLDERS / "farm",
+    "library": FOLDERS / "library_desk",
 }
 GERMAN = ("home-de",)
 
@@ -174,8 +178,11 @@ NO_COMMAND = re.compile(
 ENGLISH_TIMES = ("at 5 pm", "on Friday", "in May 2027", "at half past six")
 GERMAN_TIMES = ("um 17 Uhr", "am Freitag", "im Mai 2027", "um halb sieben")
 BAD_TIMES = ("25:70", "31:99", "12:75")
-BAD_HOURS = ("27 am", "44 pm", "0 pm am")
-BAD_CLOCKS = {r"\b\d{1,2}:\d\d\b": BAD_TIMES, r"\b\d{1,2} (?:am|pm)\b": BAD_HOURS}
+BAD_HOURS = ("27 am", "44 pm", "96 am")
+BAD_CLOCKS = {
+    r"\b\d{1,2}:\d\d\b": BAD_TIMES,
+    r"(?<![\d:])\d{1,2} (?:am|pm)\b": BAD_HOURS,
+}
 # Two commands as one sentence; whether the second one comes first.
 ENGLISH_ORDERS = (
     ("{0}, then {1}", False),

@@ -61,12 +61,15 @@ KNOWN = KnownTexts.of(TRAINING)
 
 
 def test_what_is_known_is_sorted_and_has_no_word_that_is_in_texts() -> None:
-    assert KnownTexts(
-        (("add", "item"), ("play", "song")),
-        (("item", 2), ("song", 2)),
-        ("item",),
-        ("add", "now"),
-    ) == KNOWN
+    assert (
+        KnownTexts(
+            (("add", "item"), ("play", "song")),
+            (("item", 2), ("song", 2)),
+            ("item",),
+            ("add", "now"),
+        )
+        == KNOWN
+    )
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import URL
 
-from nqg.sql import programs, reader_protocol
+from nqg.sql import programs, reader_protocol, sqlite_file
 from nqg.sql.database import Database, QueryError
 from nqg.sql.programs import SqlPrograms, read_columns
 from nqg.sql.reader import DatabaseReader
-from nqg.sql.reader_protocol import Contents, views_in_time
+from nqg.sql.reader_protocol import Contents, ReadFailure, views_in_time
 
 PAIRS = [
     (f"what does {name} cost", f"SELECT price FROM lamp WHERE name = '{name}'")
@@ -213,3 +213,15 @@ def test_a_table_of_many_slow_columns_is_read_in_bounded_time(
     reason = "the columns before it take more than 0 s"
     assert left_out == [f"values of lamp.price: {reason}"]
     assert progress == [(0, 3), (1, 3), (2, 3)]
+
+
+def test_a_database_that_another_process_writes_to_is_refused_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_file, "LOCK_SECONDS", 0.01)
+    path = made(tmp_path / "lamps.db", "create table shop (city)")
+    with closing(sqlite3.connect(path, isolation_level=None)) as writer:
+        writer.execute("begin exclusive")
+        with pytest.raises(ReadFailure, match="another process writes to it"):
+            sqlite_file.read_contents(str(path), 60)
+    assert list(sqlite_file.read_contents(str(path), 60).tables) == ["lamp", "shop"]

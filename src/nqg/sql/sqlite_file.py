@@ -31,6 +31,7 @@ from nqg.sql.reader_protocol import (
 )
 
 STEPS = 1_000  # instructions of SQLite's machine between two looks at the clock
+LOCK_SECONDS = 2.0  # that another process may keep us from reading
 _FUNCTIONS = """
     abs avg ceil ceiling coalesce count date datetime floor group_concat ifnull iif instr julianday length like lower
     ltrim max min nullif replace round rtrim sign strftime substr substring sum time total trim typeof upper
@@ -60,7 +61,8 @@ def _connect(place: str, seconds: float) -> sqlite3.Connection:
         raise ReadFailure(Failure.PLACE, f"{place}: {reason}")
     # The file is opened for reading only, whatever the query says.
     uri = f"{Path(place).resolve().as_uri()}?mode=ro"
-    connection = sqlite3.connect(uri, uri=True, timeout=seconds, isolation_level=None)
+    patience = min(seconds, LOCK_SECONDS)
+    connection = sqlite3.connect(uri, uri=True, timeout=patience, isolation_level=None)
     connection.execute("pragma query_only = on")
     connection.execute("pragma trusted_schema = off")
     # What is sorted stays in memory, which is bounded; a disk would fill up.
@@ -88,6 +90,9 @@ def read_contents(place: str, seconds: float) -> Contents:
             for view in views_in_time(_names(connection, "view", contents), contents):
                 _add_table(connection, view, contents)
     except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
+            reason = "another process writes to it; try again when it has finished"
+            raise ReadFailure(Failure.PLACE, f"{place}: {reason}") from None
         expected = "expected a SQLite database, found a file that cannot be read as one"
         raise ReadFailure(Failure.PLACE, f"{place}: {expected}: {error}") from None
     if not contents.tables and not contents.left_out:
