@@ -7,8 +7,8 @@ Rules turn pairs of an example's training and test files into sentences whose ri
 from the rule: none for a command that is negated, quoted, taken back, asked about or somebody else's;
 the second value for "Lisbon, no wait, Oslo"; both programs in the other order for "before you …". A
 sentence is answered *surely wrong* if its program is none of these, with a confidence above 0.9. With
-`--models`, folders of this name are loaded instead of being trained. No rule, threshold or feature of
-nqg is chosen with these sentences.
+`--models`, folders of this name are loaded instead of being trained. No threshold or weight of nqg is
+chosen with these sentences; of its features, mistakes on them suggested the signs of unusual text (docs/trust.md).
 """
 
 from __future__ import annotations

@@ -329,8 +329,8 @@ def known_texts(
             by_words.setdefault(sentence.words, sentence)
     uses = []
     for derivation in derivations:
-        sentence = by_words.get(derivation.source)
-        uses.append(TextUse.of(derivation, slots.free_text, sentence))
+        read = by_words.get(derivation.source)
+        uses.append(TextUse.of(derivation, slots.free_text, read))
     return KnownTexts.of(uses)
 
 
