@@ -21,7 +21,6 @@ The tuned numbers:
   confidence differs from the share right by 0.046. With 0.02 it is 11.8 % and 0.025, with 0.3 6.8 %
   and 0.097.
 - CONTEXT_WINDOW 3: words to either side that reveal a typo. docs/parsing.md shows the effect.
-
 - The weight of unusual text, -8.2: that of eight datasets with free text together (the examples tools,
   shop and home_assistant, the projects gym, farm and library_desk, SNIPS PlayMusic). With a weight that
   the other seven taught, the log loss of a dataset is 0.170 on average, and 0.244 without the signs of
