@@ -6,7 +6,8 @@
 Starts `nqg serve` with such a grammar, sends batches of 500 lines from several clients at once and asks `/health` ten
 times a second. Prints the server's memory when idle, at its peak and afterwards, how long `/health` took at most, and
 the statuses of the batches. With `--costly` it serves a trained model instead, and asks it the hostile sentences of
-`latency.py`: alone with readings, chart and drawings, as chats, and in batches of 13 and 50 kB.
+`latency.py`: alone with readings, chart and drawings, as chats, and in batches of 13 and 50 kB; before them,
+forty requests that are long, deep or odd.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from latency import hostile
@@ -114,14 +115,75 @@ def attack(server: Running, clients: int, seconds: float) -> None:
     )
 
 
+def invented_requests(
+    examples: Sequence[Example],
+) -> Iterator[tuple[str, dict[str, object] | None]]:
+    """Requests by who did not mend: long, deep, ambiguous or odd."""
+    sources = [example.source for example in examples]
+    words = list(dict.fromkeys(" ".join(sources).lower().split()))
+    sentences = [
+        "a" * 10_000,
+        "e" + chr(0x301) * 9_000,
+        "\U0001f468\u200d\U0001f469\u200d\U0001f467" * 300,
+        "\u202e" * 500 + " lamp",
+        "\u200b" * 9_000 + "go",
+        "\0" * 500 + " go",
+        "1,1." * 1_000,
+        "a@" + "a." * 2_000 + "a",
+        "https://" + "a/" * 2_000,
+        '"' * 100,
+        "'s " * 100,
+        "don't-" * 50,
+        "\u0e01\u0e33" * 100,
+        "7:30 " * 100,
+        "1st " * 100,
+        "@number @text " * 40,
+        "NT_1 NT_2 " * 40,
+        "[MASK] [CLS] [SEP] [PAD] " * 25,
+        " ".join(words[:100]),
+        " ".join(words[-100:]),
+        " ".join(reversed(words[:100])),
+        " ".join(sources[0].split()[:1] * 100),
+        " and then ".join(source[:12] for source in sources[:30]),
+        " to " * 100,
+        " ".join(f"{word} to" for word in words[:50]),
+        "please " * 100,
+        "hey " * 99 + "go",
+        " ".join(word[:-1] for word in words[:100]),
+        " ".join(f"{word}x" for word in words[:100]),
+        "\n".join(words[:90]),
+    ]
+    for sentence in sentences:
+        yield (
+            "/api/parse",
+            {"sentence": sentence, "readings": 10, "explain": True, "drawings": True},
+        )
+    yield "/api/parse", {"sentence": "go", "readings": 10**9}
+    yield "/api/parse", {"sentence": [["go"] * 1_000] * 40}
+    yield "/api/batch", {"text": "\n" * 50_000}
+    yield "/api/batch", {"text": "\n".join([" ".join(words[:90])] * 90)}
+    yield "/api/batch", {"text": "\n".join(map(str, range(9_000)))}
+    turn = {"role": "user", "content": " ".join(words[:90])}
+    for messages in ([turn] * 100, [turn, {"role": "assistant", "content": ""}] * 50):
+        yield "/v1/chat/completions", {"model": "nqg", "messages": messages}
+    part = {"type": "text", "text": "go " * 50}
+    message = {"role": "user", "content": [part] * 200}
+    yield "/v1/chat/completions", {"model": "nqg", "messages": [message]}
+    yield "/v1/chat/completions", {"model": "nqg", "messages": [turn], "n": 10**9}
+    yield f"/api/rules?q={'a' * 5_000}", None
+    yield "/api/suggestions", None
+    yield "/api/check", {"source": " ".join(words[:100]), "target": "f ( " * 2_000}
+
+
 def costly_requests(
     project: str, count: int
-) -> Iterator[tuple[str, dict[str, object]]]:
+) -> Iterator[tuple[str, dict[str, object] | None]]:
     folder, rng = PROJECTS[project], random.Random(40)
     examples = [
         *read_examples(folder / "train.tsv"),
         *read_examples(folder / "test.tsv"),
     ]
+    yield from invented_requests(examples)
     for number in range(count):
         sentence = hostile(examples, rng)
         match number % 10:
@@ -173,11 +235,13 @@ def costly(server: Running, project: str, count: int) -> bool:
                 singles.append(took)
                 cpu.append(server.cpu_seconds() - spent)
             statuses[status] += 1
+            if took > 2:
+                print(f"{took:.1f} s, status {status}: {path} {str(message)[:100]!r}")
     finally:
         is_over.set()
         watcher.join()
     hangs = sum(seconds > 5 for seconds in singles)
-    print(f"requests   {count}, statuses {dict(sorted(statuses.items()))}")
+    print(f"requests   {statuses.total()}, statuses {dict(sorted(statuses.items()))}")
     print(
         f"sentences  worst {max(singles):.2f} s ({max(cpu):.2f} s of CPU), {hangs} over 5 s"
     )
@@ -193,7 +257,9 @@ def main() -> None:
     )
     parser.add_argument("--clients", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=20)
-    parser.add_argument("--costly", type=int, default=0, help="how many requests")
+    parser.add_argument(
+        "--costly", type=int, default=0, help="how many hostile sentences"
+    )
     parser.add_argument("--model", type=Path, help="the folder that is served to them")
     parser.add_argument("--project", choices=PROJECTS, default="tools")
     options = parser.parse_args()

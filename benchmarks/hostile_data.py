@@ -3,10 +3,10 @@
     python benchmarks/hostile_data.py databases
     python benchmarks/hostile_data.py training --seconds 4
 
-Sixty SQLite databases are read as `nqg train --database` reads them: its tables, columns and their values. A hundred
-training files are given to `nqg train`, which is interrupted after some seconds of CPU time. A row is printed for what
-took longest, and counts: tracebacks, hangs (over five seconds for a table, or from Ctrl-C to the end) and processes
-over 500 MB.
+Ninety SQLite databases are read as `nqg train --database` reads them: its tables, columns and their values. A
+hundred and twenty-five training files are given to `nqg train`, which is interrupted after some seconds of CPU time.
+A row is printed for what took long, and counts: tracebacks, hangs (over five seconds for a column, or from Ctrl-C to
+the end) and processes over 500 MB.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import islice, pairwise
-from operator import itemgetter
+from operator import attrgetter
 from pathlib import Path
 
 from nqg.errors import NqgError
@@ -123,8 +123,80 @@ def damaged(seed: int, path: Path) -> None:
     path.write_bytes(raw[: rng.choice((len(raw), len(raw) // 2, 200))])
 
 
+# More statements, by who did not mend.
+INVENTED: tuple[str, ...] = (
+    "create view v as select name collate nosuch as x from lamp",
+    "create table t (x text, y integer generated always as (abs(-9223372036854775808)) virtual)",
+    "create view v as select * from lamp where elsewhere(1) = name",
+    "create table t (x text); create index i on t (upper(x) || hex(x))",
+    'create table sqlitelike (x text); create table "sqlite" (x text); create table _ (_ text)',
+    'create table t (x text); create view T2 as select * from t; create table "t 2" (x text)',
+    "pragma journal_mode = wal; create table t (x text)",
+    "pragma page_size = 65536; vacuum; create table t (x text)",
+    "create view v as select * from json_each((select group_concat(name) from lamp))",
+    "create view v as select * from pragma_table_info('lamp')",
+    "create view v as select name from lamp where name like replace(hex(zeroblob(20000)), '00', '%a')",
+    "create view v as select name from lamp where name regexp 'a'",
+    "create view v as select x'ff' as x union select 1 union select 'a' union select null union select 1e999",
+    "create view v as select char(0) || name as x, name || char(10) || name as y from lamp",
+    f"create view v as select {' + '.join(['price'] * 900)} as x from lamp",
+    f"create view v as {' union all '.join(['select name from lamp'] * 450)}",
+    f"create view v as select {' || '.join(['name'] * 900)} as x from lamp",
+    f"create view v as select ({ENDLESS} select max(x) from n) as x from lamp",
+    f"create view v as {ENDLESS} select x as a, x as b, x as c from n order by random()",
+    f"create view v as {ENDLESS} select group_concat(x) as x from n",
+    f'create table t ("{"x" * 1_000_000}" text)',
+    f'create table "{"y" * 200_000}" (x text)',
+    f"create table t (x text /* {'z' * 900_000} */)",
+)
+
+
+def wide_views(columns: int, depth: int, path: Path) -> None:
+    """Views whose columns take more memory the deeper they are nested."""
+    names = ", ".join(f"c{n} text" for n in range(columns))
+    views = [f"create table wide ({names})", "create view w0 as select * from wide"]
+    views += [
+        f"create view w{n} as select a.* from w{n - 1} a, w{n - 1} b"
+        for n in range(1, depth)
+    ]
+    filled(*views)(path)
+
+
+def slow_views(count: int, path: Path) -> None:
+    """Views each of which takes less than the time for one, and all together for ever."""
+    filled(
+        *(
+            f"create view v{n} as {ENDLESS} select count(*) as x from (select x from n limit 200000)"
+            for n in range(count)
+        )
+    )(path)
+
+
+def many_indexes(count: int, path: Path) -> None:
+    filled(*(f"create index i{n} on lamp (name, price)" for n in range(count)))(path)
+
+
+def sparse(path: Path) -> None:
+    """A database that says it has more pages than any disk."""
+    filled("create table t (x text)")(path)
+    with path.open("r+b") as file:
+        file.seek(28)
+        file.write(b"\xff\xff\xff\xf0")
+        file.truncate(100 << 30)
+
+
+def locked(path: Path) -> None:
+    """A database in which somebody writes for ever."""
+    filled("create table t (x text)")(path)
+    LOCKS.append(sqlite3.connect(path, isolation_level=None))
+    LOCKS[-1].execute("begin exclusive")
+
+
+LOCKS: list[sqlite3.Connection] = []
+
+
 def databases() -> Iterator[Callable[[Path], object]]:
-    """Sixty of them."""
+    """Ninety of them."""
     yield from map(filled, STATEMENTS)
     for count in (30, 300, 3_000):
         yield partial(many_tables, count)
@@ -141,14 +213,23 @@ def databases() -> Iterator[Callable[[Path], object]]:
     yield lambda path: path.symlink_to(path)
     for seed in range(14):
         yield partial(damaged, seed)
+    yield from map(filled, INVENTED)
+    yield partial(wide_views, 1_900, 30)
+    yield partial(wide_views, 100, 30)
+    yield partial(slow_views, 12)
+    yield partial(many_indexes, 2_000)
+    yield sparse
+    yield locked
+    yield lambda path: path.symlink_to("/dev/zero")
 
 
 @dataclass
 class Reading:
-    """What reading a database gave: the words for it, and how long its slowest table took."""
+    """What reading a database gave: the words for it, how long its slowest column took, and all."""
 
     said: str = ""
     slowest: float = 0.0
+    seconds: float = 0.0
     megabytes: int = 0
 
 
@@ -173,6 +254,7 @@ def read_everything(path: Path) -> Reading:
         reader.close()
     begun.append(time.perf_counter())
     reading.slowest = max(end - start for start, end in pairwise(begun))
+    reading.seconds = begun[-1] - begun[0]
     peaks = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     most = max(resource.getrusage(who).ru_maxrss for who in peaks)
     reading.megabytes = most // 1024
@@ -202,7 +284,6 @@ def reads(write: Callable[[Path], object], path: Path) -> Reading:
 
 def attack_databases(first: int = 0, last: int | None = None) -> Counter[str]:
     counts = Counter[str](tracebacks=0, over_5_s=0, over_500_mb=0)
-    rows = []
     for number, write in enumerate(islice(databases(), first, last), first):
         with tempfile.TemporaryDirectory() as folder:
             result = reads(write, Path(folder) / "shop.db")
@@ -212,15 +293,79 @@ def attack_databases(first: int = 0, last: int | None = None) -> Counter[str]:
         counts["tracebacks"] += is_failure
         counts["over_5_s"] += result.slowest > 5
         counts["over_500_mb"] += result.megabytes > 500
-        rows.append((is_failure, result.slowest, number, result))
-    for is_failure, slowest, number, result in sorted(rows, key=itemgetter(0, 1))[::-1]:
-        if is_failure or slowest > 1:
-            print(f"{number:3} {slowest:6.2f} s {result.megabytes:5} MB {result.said}")
+        if is_failure or result.slowest > 1 or result.seconds > 20:
+            seconds = f"{result.slowest:6.2f} s of {result.seconds:.0f} s"
+            print(
+                f"{number:3} {seconds} {result.megabytes:5} MB {result.said}",
+                flush=True,
+            )
     return counts
 
 
+def nested(opening: str, inside: str, closing: str, depth: int) -> str:
+    return opening * depth + inside + closing * depth
+
+
+def invented_files(rng: random.Random) -> Iterator[str]:
+    """Twenty-five files, by who did not mend."""
+    names = [f"n{n}" for n in range(400)]
+    yield "\0go\tgo ( )\n" * 20
+    yield "\ufeffgo left\tgo ( left )\r\ngo right\tgo ( right )\r" * 20
+    yield "... !!! ???\tmark ( )\n,,,\tcomma ( )\n" * 10
+    yield f"go\t{nested('f ( ', 'x', ' )', 10_000)}\n" * 2
+    yield "".join(f"go {n}\t{nested('[', str(n), ']', 900)}\n" for n in range(20))
+    yield "".join(f'go {n}\t{{"a": NaN, "a": {n}, "a": Infinity}}\n' for n in range(40))
+    yield "".join(f"take {'9' * n} now\ttake({'9' * n})\n" for n in range(1, 4_000, 90))
+    yield "".join(
+        f"write to {'a@' * n}a.{'a.' * n}\twrite()\n" for n in range(1, 400, 9)
+    )
+    yield "".join(f"open {'https://' * n} x\topen()\n" for n in range(1, 400, 9))
+    yield "".join(f"at {'1,1.1:1/' * n} go\tgo()\n" for n in range(1, 400, 9))
+    yield f"e{chr(0x301) * 50_000} now\tgo()\nthen e\u0301\tstop()\n"
+    yield "".join(
+        f"{chr(0x200B) * n}go {chr(0x200D) * n}{n}\tgo({n})\n" for n in range(50)
+    )
+    yield "".join(
+        f'note {" ".join(rng.choices(names, k=150))}\tnote(text="{" ".join(rng.choices(names, k=150))}")\n'
+        for _ in range(60)
+    )
+    yield "".join(
+        f'note {text}\tnote(text="{text}")\n'
+        for text in (" ".join(rng.choices(names, k=120)) for _ in range(60))
+    )
+    yield "".join(f"{'a ' * n}\tf({', '.join(['a'] * n)})\n" for n in range(1, 80))
+    yield "".join(
+        f'from {a} to {b}\t{{"name": "go", "arguments": {{"from": "{a}", "to": "{b}", "via": "{a} {b}"}}}}\n'
+        for a, b in (rng.choices(names, k=2) for _ in range(200))
+    )
+    yield "".join(
+        f"@number @text NT_{n} @{n}\tf ( @number , NT_{n} , @text )\n"
+        for n in range(60)
+    )
+    yield "".join(f'say {n}\tsay("{n}\n' for n in range(80))
+    yield "".join(f"say {n}\tsay('it\\'s {n}\\\\')\n" for n in range(80))
+    yield "".join(
+        f"at {n % 24}:{n % 60:02} on 2027-01-{n % 28 + 1:02}\tat('{n % 24}:{n % 60:02}', '2027-01-{n % 28 + 1:02}')\n"
+        for n in range(300)
+    )
+    yield "".join(f"word{n}\tprogram\n" for n in range(3_000))
+    yield "".join(
+        f"{' '.join(rng.choices('ab', k=40))}\t{' '.join(rng.choices('xy', k=40))}\n"
+        for _ in range(150)
+    )
+    yield "".join(
+        f"{'if a then ' * n}b\t{'if ( a , ' * n}b{' )' * n}\n" for n in range(1, 70)
+    )
+    yield "".join(
+        f"{' and '.join(f'w{m}' for m in range(n))}\t{' ; '.join(f'W{m}' for m in range(n))}\n"
+        for n in range(1, 60)
+    )
+    yield "".join(f"{n}\t{n}\n" for n in range(5_000))
+
+
 def training_files(rng: random.Random) -> Iterator[str]:
-    """A hundred files that fit no grammar, or too many."""
+    """A hundred files that fit no grammar, or too many, behind those of `invented_files`."""
+    yield from invented_files(random.Random(41))
     words = [f"w{n}" for n in range(50)]
 
     def phrase(least: int, most: int) -> str:
@@ -278,8 +423,22 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def trains(text: str, folder: Path, seconds: float) -> tuple[str, float, int]:
-    """How a training ends that is interrupted after some CPU time; the seconds until then, and its megabytes."""
+@dataclass
+class Interrupted:
+    """How a training ended that was interrupted: its last words, the CPU time and the time from Ctrl-C to the end."""
+
+    said: str
+    cpu: float
+    waited: float
+    megabytes: int
+
+    def __str__(self) -> str:
+        times = f"{self.cpu:6.2f} s of CPU time, {self.waited:.1f} s to the end"
+        return f"{times} {self.megabytes:5} MB {self.said}"
+
+
+def trains(text: str, folder: Path, seconds: float) -> Interrupted:
+    """How a training ends that is interrupted after some CPU time."""
     train = folder / "train.tsv"
     train.write_text(text, errors="surrogateescape")
     command = [str(Path(sys.executable).parent / "nqg"), "train", str(train)]
@@ -290,12 +449,13 @@ def trains(text: str, folder: Path, seconds: float) -> tuple[str, float, int]:
             stdout=file,
             stderr=file,
         )
-        asked = 0.0
+        asked = used = 0.0
         while (
             os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             is None
         ):
             if not asked and cpu_seconds(process.pid) > seconds:
+                used = cpu_seconds(process.pid)
                 process.send_signal(signal.SIGINT)
                 asked = time.perf_counter()
             if asked and time.perf_counter() - asked > 60:
@@ -307,28 +467,29 @@ def trains(text: str, folder: Path, seconds: float) -> tuple[str, float, int]:
     said = output.read_text(errors="replace")
     process.returncode = code
     ended = "traceback" if "Traceback" in said else str(code)
-    return f"{ended}: {said[-200:]!r}", waited, usage.ru_maxrss // 1024
+    cpu = usage.ru_utime + usage.ru_stime - used if asked else 0.0
+    return Interrupted(
+        f"{ended}: {said[-200:]!r}", cpu, waited, usage.ru_maxrss // 1024
+    )
 
 
-def attack_training(seconds: float, files: int) -> Counter[str]:
+def attack_training(seconds: float, first: int, files: int) -> Counter[str]:
     counts = Counter[str](tracebacks=0, over_5_s=0, over_1_s=0, over_500_mb=0)
-    rows = []
     made = training_files(random.Random(40))
-    for number in range(files):
+    slowest, most = Interrupted("", 0.0, 0.0, 0), 0
+    for number, text in enumerate(islice(made, first, files), first):
         with tempfile.TemporaryDirectory() as folder:
-            said, waited, most = trains(next(made), Path(folder), seconds)
-        counts[f"exit code {said.partition(':')[0]}"] += 1
+            ended = trains(text, Path(folder), seconds)
+        counts[f"exit code {ended.said.partition(':')[0]}"] += 1
         counts["files"] += 1
-        counts["tracebacks"] += said.startswith("traceback")
-        counts["over_1_s"] += waited > 1
-        counts["over_5_s"] += waited > 5
-        counts["over_500_mb"] += most > 500
-        rows.append((waited, most, number, said))
-        if said.startswith("traceback"):
-            print(number, said)
-    for waited, most, number, said in sorted(rows, reverse=True)[:5]:
-        print(f"{number:3} {waited:6.2f} s to the end {most:5} MB {said[:140]}")
-    print("most memory", max(row[1] for row in rows), "MB")
+        counts["tracebacks"] += ended.said.startswith("traceback")
+        counts["over_1_s"] += ended.cpu > 1
+        counts["over_5_s"] += ended.cpu > 5
+        counts["over_500_mb"] += ended.megabytes > 500
+        slowest = max(slowest, ended, key=attrgetter("cpu"))
+        most = max(most, ended.megabytes)
+        print(number, ended, flush=True)
+    print(f"slowest: {slowest}\nmost memory: {most} MB")
     return counts
 
 
@@ -340,11 +501,15 @@ def main() -> None:
     parser.add_argument(
         "--seconds", type=float, default=4, help="of CPU time until Ctrl-C"
     )
-    parser.add_argument("--files", type=int, default=100)
+    parser.add_argument("--files", type=int, default=125)
+    parser.add_argument("--first", type=int, default=0, help="leave out those before")
     options = parser.parse_args()
-    counts = attack_databases() if options.what == "databases" else None
-    if counts is None:
-        counts = attack_training(options.seconds, options.files)
+    # A shell has processes in the background ignore Ctrl-C, and so would what they start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if options.what == "databases":
+        counts = attack_databases(options.first)
+    else:
+        counts = attack_training(options.seconds, options.first, options.files)
     print(
         ", ".join(
             f"{name.replace('_', ' ')}: {number}" for name, number in counts.items()

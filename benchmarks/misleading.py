@@ -7,8 +7,8 @@ Rules turn pairs of an example's training and test files into sentences whose ri
 from the rule: none for a command that is negated, quoted, taken back, asked about or somebody else's;
 the second value for "Lisbon, no wait, Oslo"; both programs in the other order for "before you …". A
 sentence is answered *surely wrong* if its program is none of these, with a confidence above 0.9. With
-`--models`, folders of this name are loaded instead of being trained. No rule, threshold or feature of
-nqg is chosen with these sentences.
+`--models`, folders of this name are loaded instead of being trained. No threshold or weight of nqg is
+chosen with these sentences; of its features, mistakes on them suggested the signs of unusual text (docs/trust.md).
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from real_use_datasets import EXAMPLES, STARTER
 
 SURE = 0.9
 SENTENCES = 1_000  # of each model
+FOLDERS = Path(__file__).parent / "projects"
 PROJECTS = {
     "starter": STARTER,
     "robot": EXAMPLES / "robot",
@@ -39,6 +40,9 @@ PROJECTS = {
     "home-en": EXAMPLES / "home_assistant" / "en",
     "home-de": EXAMPLES / "home_assistant" / "de",
     "tools": EXAMPLES / "tools",
+    "gym": FOLDERS / "gym",
+    "farm": FOLDERS / "farm",
+    "library": FOLDERS / "library_desk",
 }
 GERMAN = ("home-de",)
 
@@ -174,8 +178,11 @@ NO_COMMAND = re.compile(
 ENGLISH_TIMES = ("at 5 pm", "on Friday", "in May 2027", "at half past six")
 GERMAN_TIMES = ("um 17 Uhr", "am Freitag", "im Mai 2027", "um halb sieben")
 BAD_TIMES = ("25:70", "31:99", "12:75")
-BAD_HOURS = ("27 am", "44 pm", "0 pm am")
-BAD_CLOCKS = {r"\b\d{1,2}:\d\d\b": BAD_TIMES, r"\b\d{1,2} (?:am|pm)\b": BAD_HOURS}
+BAD_HOURS = ("27 am", "44 pm", "96 am")
+BAD_CLOCKS = {
+    r"\b\d{1,2}:\d\d\b": BAD_TIMES,
+    r"(?<![\d:])\d{1,2} (?:am|pm)\b": BAD_HOURS,
+}
 # Two commands as one sentence; whether the second one comes first.
 ENGLISH_ORDERS = (
     ("{0}, then {1}", False),

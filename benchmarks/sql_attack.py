@@ -97,8 +97,89 @@ COSTS = (
 DOUBLED = "select x || x || x as x from ("
 
 
+# Ways to another table, to the server, or around what reads a query; invented by who did not mend.
+INVENTED = (
+    "select * from pragma_table_info('secret')",
+    "select * from json_each('[1, 2]')",
+    "select * from generate_series(1, 1000000000)",
+    "select * from product natural join secret",
+    "select name from product where name in secret",
+    "select name from product where name in (select word from secret)",
+    "select * from (with recursive n(x) as (select 1 union all select x + 1 from n) select x from n)",
+    "select * from (with product as (select word as name from secret) select name from product) as d",
+    "select * from (values (1), (2)) as d",
+    "select [word] from [secret]",
+    "select `word` from `secret`",
+    'select "word" from "secret"',
+    'select U&"\\0077ord" from U&"\\0073ecret"',
+    "select word from main.secret",
+    "select word from public.secret",
+    "select word from only secret",
+    "select name from product /* a */ union /**/ select word from secret",
+    "select name from product -- ''\nunion select word from secret",
+    "select name from product where name = $$'$$ union select word from secret",
+    "select name from product where name = E'\\' union select word from secret --'",
+    "select \u017fecret.word from \u017fecret",
+    "select name from product\0 union select word from secret",
+    "select name\u00a0from\u2003product",
+    "select product from product",
+    "select product.* , secret.* from product left join secret on true",
+    "select t from (select word as t from secret) as product",
+    "select name from product , lateral (select word from secret) as s",
+    "select name from product tablesample system (100)",
+    "select name from product for update",
+    "select name into stolen from product",
+    "select count(*) over (partition by name) from product",
+    "select name from product limit (select count(*) from secret)",
+    "select cast(product as text) from product",
+    "select product::text from product",
+    "select row_to_json(product) from product",
+    "select set_config('statement_timeout', '0', false)",
+    "select current_setting('data_directory')",
+    "select lo_import('/etc/passwd')",
+    "select query_to_xml('select word from secret', true, true, '')",
+    "select pg_ls_dir('.')",
+    "select date 'now'",
+    "select name from product where name similar to '(l|la)*p'",
+    "select name from product where name ~ '(a+)+$'",
+    "select substring(name , '(((l{1,200}){1,200}){1,200})*b') from product",
+    "select substr(name , -9223372036854775808 , 9223372036854775807) from product",
+    "select round(price , 2147483647) from product",
+    "select round(1e130000 / 3 , 16000) from product",
+    "select sum(1e130000 * amount) from sale",
+    "select 1e130000 / 7 * 1e-16000 / 3 from sale as a , sale as b",
+    f"select {'9' * 45_000} * {'9' * 45_000} from sale as a , sale as b",
+    "select 1e999 , -1e999 , 1e999 - 1e999",
+    "select abs(-9223372036854775808) , 9223372036854775807 + 1",
+    "select zeroblob(1000000000)",
+    "select printf('%1000000000d' , 1)",
+    "select repeat('x' , 1000000000)",
+    "select lpad('x' , 1000000000)",
+    f"select strftime('{'%J' * 20_000}' , 'now') from sale",
+    f"select coalesce({' , '.join(['null'] * 900)} , name) from product",
+    f"select {'not ' * 2_000} 1",
+    f"select {'- ' * 2_000} 1",
+    f"select {'(' * 2_000} 1 {')' * 2_000}",
+    f"select {'case when 1 then ' * 90} 1 {'end ' * 90}",
+    "select " + "(select " * 48 + "1" + ")" * 48,
+    "select name from product where "
+    + "name in (select name from product where " * 40
+    + "1 = 1"
+    + ")" * 40,
+    "select count(*) from sale as a join sale as b on a.city = b.city join sale as c on b.city = c.city",
+    "select name from product limit 1 offset (select count(*) from sale as a , sale as b , sale as c)",
+    "select max(x) from (select a.city || b.city as x from sale as a , sale as b union select 'a' as x) as d",
+    f"select count(*) from sale where '{'a' * 40_000}' like '{'%a' * 400}%b'",
+    f"select count(*) from sale where '{'a' * 40_000}' like '{'_%' * 400}b'",
+    f"select name from product where name in ({' , '.join(map(repr, map(str, range(2_000))))})",
+    f"select name from product order by {' , '.join(['name'] * 2_000)}",
+    f"select name from product group by {' , '.join(['name'] * 600)}",
+)
+
+
 def queries() -> Iterator[str]:
     """Every query of the attack."""
+    yield from INVENTED
     for form, name in product(REACHES, NAMES):
         yield form.format(name)
     # Long values: as the query makes them, or writes them down.

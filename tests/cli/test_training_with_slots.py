@@ -13,7 +13,7 @@ from nqg.answers import Answer
 from nqg.cli.main import app
 from nqg.data.example_files import read_examples
 from nqg.errors import FormatError, SettingsError
-from nqg.evaluation.calibration import known_contexts, right_derivations
+from nqg.evaluation.calibration import knowledge, known_contexts, right_derivations
 from nqg.inference.decoding import DecodeOptions
 from nqg.inference.hybrid import Hybrid
 from nqg.inference.parser import Parser
@@ -209,6 +209,27 @@ def test_text_with_what_training_has_as_a_value_behind_the_same_word_is_doubted(
     sure = Parser(replace(parser.model, calibrator=calibrator))
     assert sure.parse("fly to San Diego 35").target == "fly(to='San Diego 35')"
     assert sure.parse("fly to San Diego to 35").reason == "not sure enough: 27 %"
+
+
+def test_free_text_that_is_unlike_that_of_training_is_doubted(tmp_path: Path) -> None:
+    parser = trained(tmp_path, [*PAIRS, *GREETINGS])
+    known = knowledge(parser, read_examples(tmp_path / "train.tsv"), has_seq2seq=False)
+    assert known.texts.places == (("to", "to"),)
+    assert known.texts.longest == (("to", 2),)
+    assert "dim" in known.texts.never_in_text
+    informed = Parser(replace(parser.model, calibrator=known))
+    signs = {}
+    for city in ("San Diego", "Oslo, no", "San Diego now", "Oslo lights"):
+        (answer,) = informed.answers([f"fly to {city}"])
+        assert answer.reading is not None
+        assert answer.reading.evidence is not None
+        signs[city] = answer.reading.evidence.text_signs
+    assert signs == {
+        "San Diego": 0,
+        "Oslo, no": 1,
+        "San Diego now": 1,
+        "Oslo lights": 1,
+    }
 
 
 def test_a_rule_by_hand_may_have_a_value_that_training_never_had(

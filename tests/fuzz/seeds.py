@@ -23,6 +23,7 @@ from nqg.model.confidence import (
     RulePairs,
     WordPairs,
 )
+from nqg.model.free_text import KnownTexts
 
 EXAMPLES = [
     Example("jump twice", "J J"),
@@ -125,6 +126,7 @@ CALIBRATOR = json.dumps(
             least_precision=0.95,
             expected=Expectation(8, 7, 6),
             contexts=KnownContexts((("at", "time", 3),)),
+            texts=KnownTexts((("play", "song"),), (("song", 4),), (), ("play",)),
             words=WordPairs((("jump", "twice", 1),)),
             vocabulary=("jump", "run", "twice"),
             has_seq2seq=True,

@@ -37,6 +37,7 @@ from nqg.model.confidence import (
     rule_pairs,
     value_contexts,
 )
+from nqg.model.free_text import KnownTexts
 from nqg.slots.matcher import Mention
 from oracles import logistic_by_descent
 
@@ -66,6 +67,7 @@ def evidences() -> st.SearchStrategy[Evidence]:
         corrected=st.integers(0, 3),
         is_suspect=st.booleans(),
         hides_value=st.booleans(),
+        text_signs=st.integers(0, 4),
     )
 
 
@@ -181,6 +183,7 @@ SURE = Evidence(1.0, log_probability=0.0)
         replace(SURE, corrected=1),
         replace(SURE, is_suspect=True),
         replace(SURE, hides_value=True),
+        replace(SURE, text_signs=1),
         replace(SURE, probability=0.9),
         replace(SURE, probability=None),
     ],
@@ -190,6 +193,7 @@ SURE = Evidence(1.0, log_probability=0.0)
         "a corrected word",
         "a suspect word",
         "a hidden value",
+        "unusual free text",
         "another reading",
         "another program",
     ],
@@ -429,6 +433,7 @@ CALIBRATOR = Calibrator(
     expected=Expectation(9, 8, 7),
     new_templates=Expectation(3, 1, 1),
     contexts=KnownContexts((("at", "time", 3),)),
+    texts=KnownTexts((("play", "song"),), (("song", 4),), ("song",), ("play",)),
     words=WordPairs((("jump", "twice", 1),)),
     vocabulary=("jump", "twice"),
     has_seq2seq=True,

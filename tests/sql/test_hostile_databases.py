@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import URL
 
-from nqg.sql import programs
+from nqg.sql import programs, reader_protocol, sqlite_file
 from nqg.sql.database import Database, QueryError
-from nqg.sql.programs import SqlPrograms
+from nqg.sql.programs import SqlPrograms, read_columns
 from nqg.sql.reader import DatabaseReader
+from nqg.sql.reader_protocol import Contents, ReadFailure, views_in_time
 
 PAIRS = [
     (f"what does {name} cost", f"SELECT price FROM lamp WHERE name = '{name}'")
@@ -161,3 +162,66 @@ def test_a_short_query_cannot_cost_much(tmp_path: Path, query: str) -> None:
     else:
         assert sum(len(str(value)) for row in rows.rows for value in row) < 20_000_000
     assert database.run("select count(*) from lamp").rows == ((2,),)
+
+
+@pytest.mark.parametrize("as_url", [False, True], ids=["file", "url"])
+def test_views_that_take_too_much_memory_cost_no_other_table(
+    tmp_path: Path, as_url: bool
+) -> None:
+    columns = ", ".join(f"c{number} text" for number in range(1_900))
+    views = ["create view w0 as select * from wide"]
+    for number in range(1, 10):
+        inner = f"w{number - 1}"
+        views.append(
+            f"create view w{number} as select a.* from {inner} as a , {inner} as b"
+        )
+    script = ";".join([f"create table wide ({columns})", *views])
+    place = str(made(tmp_path / "lamps.db", script))
+    if as_url:
+        place = URL.create("sqlite", database=place).render_as_string()
+    contents = DatabaseReader(place).contents
+    assert {"lamp", "wide"} <= contents.tables.keys()
+    # On a slow machine, the time for views ends before the memory.
+    assert contents.left_out[-1].startswith("table 'w9': ")
+
+
+def test_views_are_left_out_when_those_before_them_took_too_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reader_protocol, "VIEW_SECONDS", -1.0)
+    contents = Contents("shop")
+    assert list(views_in_time(["first", "second"], contents)) == []
+    reason = "the views before it take more than -1 s"
+    expected = [f"table '{view}': {reason}" for view in ("first", "second")]
+    assert contents.left_out == expected
+
+
+def test_a_table_of_many_slow_columns_is_read_in_bounded_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(programs, "TABLE_SECONDS", 0.0)
+    reader = DatabaseReader(made(tmp_path / "lamps.db", "create table shop (city)"))
+    left_out: list[str] = []
+    progress: list[tuple[int, int | None]] = []
+    columns = read_columns(
+        reader,
+        reader.schema.tables,
+        left_out,
+        lambda _, done, total: progress.append((done, total)),
+    )
+    assert [name for name, _ in columns] == ["lamp.name", "shop.city"]
+    reason = "the columns before it take more than 0 s"
+    assert left_out == [f"values of lamp.price: {reason}"]
+    assert progress == [(0, 3), (1, 3), (2, 3)]
+
+
+def test_a_database_that_another_process_writes_to_is_refused_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_file, "LOCK_SECONDS", 0.01)
+    path = made(tmp_path / "lamps.db", "create table shop (city)")
+    with closing(sqlite3.connect(path, isolation_level=None)) as writer:
+        writer.execute("begin exclusive")
+        with pytest.raises(ReadFailure, match="another process writes to it"):
+            sqlite_file.read_contents(str(path), 60)
+    assert list(sqlite_file.read_contents(str(path), 60).tables) == ["lamp", "shop"]

@@ -43,9 +43,11 @@ from nqg.model.confidence import (
     context_words,
     value_contexts,
 )
+from nqg.model.free_text import KnownTexts, TextUse
 from nqg.slots.instantiate import instantiate_slots, mentions_of
 from nqg.splits.compounds import likely_language
 from nqg.splits.partition import split as divide
+from nqg.text.sentences import TokenizedSentence
 
 # Folds of the examples; benchmarks/constants.py varies it.
 CALIBRATION_FOLDS = 5
@@ -166,6 +168,7 @@ def knowledge(
         PRIORS[has_seq2seq],
         RulePairs.of(derivations, parser.grammar.numbers),
         contexts=known_contexts(parser.grammar, derivations),
+        texts=known_texts(parser, examples, derivations),
         words=WordPairs.of(map(context_words, derivations)),
         vocabulary=tuple(sorted(vocabulary)),
         has_seq2seq=has_seq2seq,
@@ -311,6 +314,24 @@ def known_contexts(
     for derivation, values in zip(derivations, mentions):
         contexts += value_contexts(derivation, values, grammar.slots.free_text)
     return KnownContexts.of(contexts)
+
+
+def known_texts(
+    parser: Parser, examples: Iterable[Example], derivations: Iterable[Derivation]
+) -> KnownTexts:
+    """What the free texts in derivations of examples are like."""
+    slots = parser.grammar.slots
+    if slots is None or not slots.free_text:
+        return KnownTexts()
+    by_words: dict[tuple[str, ...], TokenizedSentence] = {}
+    for example in examples:
+        for sentence in parser.model.text.tokenized(example.source):
+            by_words.setdefault(sentence.words, sentence)
+    uses = []
+    for derivation in derivations:
+        read = by_words.get(derivation.source)
+        uses.append(TextUse.of(derivation, slots.free_text, read))
+    return KnownTexts.of(uses)
 
 
 def used_rules(grammar: Grammar, examples: Sequence[Example]) -> Grammar:

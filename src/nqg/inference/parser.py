@@ -53,6 +53,7 @@ from nqg.model.confidence import (
     rule_pairs,
     value_contexts,
 )
+from nqg.model.free_text import TextUse
 from nqg.model.rule_scorer import untrained_bonuses
 from nqg.model.settings import EMBEDDED
 from nqg.model.spans import Pairs, SpanTable
@@ -479,12 +480,14 @@ class Parser(HubModel):
             pairs = rule_pairs(derivation, self.grammar.numbers)
             contexts = value_contexts(derivation, item.mentions, free_text)
             words = context_words(derivation, free_text)
+            texts = TextUse.of(derivation, free_text, item.sentence).texts
             evidence = Evidence(
                 reading.probability,
                 unseen=calibrator.pairs.unseen(pairs, len(self.model.trained_rules)),
                 unknown=len(unknown),
                 is_suspect=calibrator.words.is_suspect(words, self._similar_words),
                 hides_value=calibrator.contexts.hides_value(contexts),
+                text_signs=calibrator.texts.signs(texts),
             )
             return replace(reading, evidence=evidence)
 

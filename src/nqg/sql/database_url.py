@@ -7,9 +7,10 @@ done is rolled back.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ from nqg.sql.reader_protocol import (
     bounded_result,
     column_texts,
     first_line,
+    views_in_time,
 )
 
 # What makes a session, or its transaction, one that cannot write. A user who may only
@@ -161,19 +163,21 @@ def read_contents(url: str, seconds: float) -> Contents:
         inspector = inspect(connection)
         contents = Contents(Path(connection.engine.url.database or "database").stem)
         # PostgreSQL has no order of tables.
-        names = sorted(inspector.get_table_names()) + sorted(inspector.get_view_names())
-        if not names:
+        tables = sorted(inspector.get_table_names())
+        views = sorted(inspector.get_view_names())
+        if not tables + views:
             reason = "expected a database with at least one table, found none"
             raise ReadFailure(Failure.PLACE, reason)
         # PostgreSQL tells of a thousand tables in one answer; SQLite fails at a broken
         # view, and is asked about one table at a time.
-        groups = [names]
+        groups: Iterable[list[str]] = [tables + views]
         if connection.dialect.name == "sqlite":
-            groups = [[name] for name in names]
+            names = chain(tables, views_in_time(views, contents))
+            groups = ([name] for name in names)
         for group in groups:
             try:
                 _add_tables(inspector, group, contents)
-            except SQLAlchemyError as error:
+            except (SQLAlchemyError, MemoryError) as error:
                 for name in group:
                     contents.leave_out(name, error)
         return contents

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
@@ -51,6 +52,8 @@ FEWEST = 2
 # Seconds that reading the values of one column may take, of a table that nobody named: longer
 # than half a million different texts take, and not so long that somebody takes it for a hang.
 SEARCH_SECONDS = 4.0
+# And the columns of one table together: a hundred columns of a view may take as long each.
+TABLE_SECONDS = 20.0
 # Where so many columns stand behind their tables, these say enough.
 QUALIFIED = 0.9
 
@@ -228,14 +231,22 @@ def read_columns(
     progress: Progress,
 ) -> Iterator[tuple[str, list[str]]]:
     """The columns of tables with their values; what cannot be read is added to `left_out`."""
-    for number, table in enumerate(tables):
-        progress("reading values of tables", number, len(tables))
-        for column in table.columns:
+    done, total = 0, sum(len(table.columns) for table in tables)
+    for table in tables:
+        seconds = 0.0
+        for number, column in enumerate(table.columns):
+            progress("reading values of columns", done + number, total)
             name = f"{table.name}.{column}"
+            if seconds > TABLE_SECONDS:
+                reason = f"the columns before it take more than {TABLE_SECONDS:g} s"
+                left_out.append(f"values of {name}: {reason}")
+                break
+            begin = time.monotonic()
             try:
                 values, unreadable = reader.column_values(
                     table.name, column, SEARCH_SECONDS
                 )
+                seconds += time.monotonic() - begin
             except DatabaseError as error:
                 left_out.append(f"values of {name}: {error}")
                 # A view that takes too much does so for each of its columns.
@@ -247,3 +258,4 @@ def read_columns(
                     f"{counted(unreadable, 'value')} of {name}: expected UTF-8"
                 )
             yield name, values
+        done += len(table.columns)

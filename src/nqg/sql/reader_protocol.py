@@ -4,7 +4,8 @@ the bounds of both.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
@@ -20,6 +21,9 @@ MOST_COLUMNS = 500  # of a result
 FEWEST_BYTES = 8  # that a value counts, however short
 LONGEST_VALUE = 1_000  # characters of a value that a question may mention
 MOST_VALUE_BYTES = 20_000_000  # of all distinct values of a column
+# That reading the columns of all views of a SQLite file may take: SQLite expands a view to tell its
+# columns, within bounds that one view reaches in less than a second.
+VIEW_SECONDS = 3.0
 UNWRITABLE = "a query cannot write its name"
 
 
@@ -103,7 +107,21 @@ class Contents:
     def leave_out(self, table: str, error: Exception) -> None:
         """Name a table that cannot be read."""
         self.tables.pop(table, None)
-        self.left_out.append(f"table {table!r}: {first_line(error)}")
+        reason = first_line(error)
+        if isinstance(error, MemoryError):
+            reason = "it takes too much memory"
+        self.left_out.append(f"table {table!r}: {reason}")
+
+
+def views_in_time(views: Iterable[str], contents: Contents) -> Iterator[str]:
+    """The views whose columns there is time to read; the others are left out."""
+    begin = time.monotonic()
+    for view in views:
+        if time.monotonic() - begin <= VIEW_SECONDS:
+            yield view
+        else:
+            reason = f"the views before it take more than {VIEW_SECONDS:g} s"
+            contents.leave_out(view, ReadFailure(Failure.TIME, reason))
 
 
 def _can_be_written(name: str) -> bool:

@@ -27,9 +27,11 @@ from nqg.sql.reader_protocol import (
     Result,
     bounded_result,
     column_texts,
+    views_in_time,
 )
 
 STEPS = 1_000  # instructions of SQLite's machine between two looks at the clock
+LOCK_SECONDS = 2.0  # that another process may keep us from reading
 _FUNCTIONS = """
     abs avg ceil ceiling coalesce count date datetime floor group_concat ifnull iif instr julianday length like lower
     ltrim max min nullif replace round rtrim sign strftime substr substring sum time total trim typeof upper
@@ -59,7 +61,8 @@ def _connect(place: str, seconds: float) -> sqlite3.Connection:
         raise ReadFailure(Failure.PLACE, f"{place}: {reason}")
     # The file is opened for reading only, whatever the query says.
     uri = f"{Path(place).resolve().as_uri()}?mode=ro"
-    connection = sqlite3.connect(uri, uri=True, timeout=seconds, isolation_level=None)
+    patience = min(seconds, LOCK_SECONDS)
+    connection = sqlite3.connect(uri, uri=True, timeout=patience, isolation_level=None)
     connection.execute("pragma query_only = on")
     connection.execute("pragma trusted_schema = off")
     # What is sorted stays in memory, which is bounded; a disk would fill up.
@@ -80,13 +83,16 @@ _column_connection = cache(_connect)
 def read_contents(place: str, seconds: float) -> Contents:
     """The tables and views of a file, with their columns; those that cannot be read are named."""
     contents = Contents(Path(place).stem)
-    kinds = "type in ('table', 'view') and name not like 'sqlite\\_%' escape '\\'"
-    query = f"select cast(name as blob) from sqlite_master where {kinds} order by rowid"
     try:
         with closing(_connect(place, seconds)) as connection:
-            for (raw,) in connection.execute(query).fetchall():
-                _add_table(connection, raw, contents)
+            for table in _names(connection, "table", contents):
+                _add_table(connection, table, contents)
+            for view in views_in_time(_names(connection, "view", contents), contents):
+                _add_table(connection, view, contents)
     except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
+            reason = "another process writes to it; try again when it has finished"
+            raise ReadFailure(Failure.PLACE, f"{place}: {reason}") from None
         expected = "expected a SQLite database, found a file that cannot be read as one"
         raise ReadFailure(Failure.PLACE, f"{place}: {expected}: {error}") from None
     if not contents.tables and not contents.left_out:
@@ -95,11 +101,23 @@ def read_contents(place: str, seconds: float) -> Contents:
     return contents
 
 
-def _add_table(connection: sqlite3.Connection, raw: bytes, contents: Contents) -> None:
+def _names(connection: sqlite3.Connection, kind: str, contents: Contents) -> list[str]:
+    """The names of all tables, or of all views; a name that is not UTF-8 is left out."""
+    of_users = "name not like 'sqlite\\_%' escape '\\'"
+    query = f"select cast(name as blob) from sqlite_master where type = ? and {of_users} order by rowid"
+    names = []
+    for (raw,) in connection.execute(query, [kind]).fetchall():
+        try:
+            names.append(raw.decode())
+        except UnicodeDecodeError as error:
+            contents.leave_out(raw.decode("utf-8", "replace"), error)
+    return names
+
+
+def _add_table(connection: sqlite3.Connection, table: str, contents: Contents) -> None:
     """Add the columns and foreign keys of a table, or why they cannot be read."""
-    # A broken view, and a name that is not UTF-8, concern no other table.
+    # A broken view, or one of too many columns, concerns no other table.
     try:
-        table = raw.decode()
         columns = connection.execute("select name from pragma_table_info(?)", [table])
         contents.add(table, [name for (name,) in columns.fetchall()])
         keys = connection.execute(
@@ -109,8 +127,8 @@ def _add_table(connection: sqlite3.Connection, raw: bytes, contents: Contents) -
             # A reference to the primary key need not name it.
             if refers_to is not None:
                 contents.foreign_keys.append((table, column, referred, refers_to))
-    except (sqlite3.Error, UnicodeDecodeError) as error:
-        contents.leave_out(raw.decode("utf-8", "replace"), error)
+    except (sqlite3.Error, MemoryError, UnicodeDecodeError) as error:
+        contents.leave_out(table, error)
 
 
 def read_column(place: str, column: Column, seconds: float) -> tuple[list[str], int]:
