@@ -20,6 +20,7 @@ from nqg.grammar.encoding import NO_TYPE
 from nqg.grammar.grammar import (
     Grammar,
     NonTerminal,
+    Rule,
     Symbol,
     argument_indices,
     format_symbol,

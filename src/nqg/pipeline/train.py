@@ -386,7 +386,7 @@ def _next_steps(
         return ()
     steps = next_steps(
         inputs.train.examples,
-        readers.task.text.slots.slots,
+        readers.task.text,
         has_second_reader=readers.seq2seq is not None,
         has_out_of_scope=bool(inputs.train.out_of_scope),
         is_unsure=calibrator is not None and calibrator.expected.is_low,
