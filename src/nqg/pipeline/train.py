@@ -211,9 +211,13 @@ def _train(
     for table, values in settings.tables():
         run.detail(f"[{table}] {values}")
     run = replace(run, stages=_stages(settings))
-    # A name that is misspelt should not cost the time of an induction.
+    # A name that is misspelt, or a missing network, should not cost the time of an induction.
     if settings.model is not None:
         check_encoder(settings.model.encoder)
+    if settings.seq2seq:
+        from nqg.seq2seq.seq2seq import check_pretrained  # which loads transformers
+
+        check_pretrained(settings.seq2seq.model)
     inputs, text = prepared_text(inputs, settings, run)
     if settings.model is None:
         reader = SecondReader.of(settings)
