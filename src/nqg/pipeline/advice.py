@@ -38,6 +38,10 @@ class NextStep:
     """What to do, and lines to paste for it. `slots` are those that it declares.
 
     In Python, `TrainSettings(slots=step.slots)` is what the lines are in a settings file.
+
+    >>> print(NextStep("add sentences out of scope:", ("tell me a joke<TAB>OUT_OF_SCOPE",)))
+    add sentences out of scope:
+        tell me a joke<TAB>OUT_OF_SCOPE
     """
 
     text: str
