@@ -229,5 +229,5 @@ def test_parts_of_which_each_would_fit_alone_do_not_go_together() -> None:
     rules = Grammar.parse(
         "lamp ### lamp\noven ### oven\nlow ### low\nhot ### 200\nNT_1 to NT_2 ### set ( NT_1 , NT_2 )"
     )
-    found = gaps(rules.typed_by(types), "lamp to hot".split())
+    found = gaps(rules.typed_by(types), ["lamp", "to", "hot"])
     assert str(found) == "'lamp' and 'hot' do not go together"

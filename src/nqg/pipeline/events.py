@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -132,9 +132,11 @@ def ignore(event: Event) -> None:
 
 
 def only_warnings(event: Event) -> None:
-    """The listener of a training without one: what the user must see is a Python warning."""
+    """The listener of a training without one: warnings go to the logger `nqg`, which Python shows on
+    stderr unless told otherwise.
+    """
     if isinstance(event, Notice) and event.level is Level.WARNING:
-        warnings.warn(event.text.removeprefix("warning: "), stacklevel=2)
+        logging.getLogger("nqg").warning("%s", event.text)
 
 
 def only_progress(listener: Listener) -> Listener:

@@ -102,7 +102,7 @@ def train(
     - `start_from` is the folder of a model that learned some of the same examples.
     - `run_folder` keeps the state of the training, from which an interrupted training continues.
     - `listener` receives events: `StageStarted`, `WorkDone`, `Notice`, and a `TrainReport` at the
-      end. Without one, the warnings among them are Python warnings.
+      end. Without one, warnings go to the logger `nqg`, which shows them on stderr.
 
     >>> pairs = [(f"turn {state} the {name}", f"turn_{state}({name})")
     ...          for state in ("on", "off") for name in ("lamp", "radio", "heater", "fan", "oven")]
