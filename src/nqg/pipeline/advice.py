@@ -146,8 +146,8 @@ def slot_steps(
         *firsts, last = reasons
         names = f"{', '.join(firsts)} and {last}" if firsts else last
         text = (
-            f"declare the values of {names} in nqg.toml, with all names that will come, and train "
-            "with --settings nqg.toml:"
+            f"declare the values of {names} in nqg.toml (lists with all names that may come), and "
+            "train with --settings nqg.toml:"
         )
         yield NextStep.declaring(text, tables)
 
