@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -109,7 +110,7 @@ def test_examples_come_from_whatever_holds_them(source: list[tuple[str, str]]) -
 
 def test_calls_may_be_objects_which_are_written_as_json() -> None:
     call = {"name": "play", "arguments": {"song": "Déjà vu"}}
-    rows = [("play", call), {"sentence": "play", "program": call}]
+    rows: list[Any] = [("play", call), {"sentence": "play", "program": call}]
     programs = {example.target for example in read_source(rows).examples}
     assert programs == {'{"name": "play", "arguments": {"song": "Déjà vu"}}'}
 

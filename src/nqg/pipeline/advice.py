@@ -138,15 +138,16 @@ def slot_steps(
         same = "".join(f", also of '{name}'" for name in others)
         reasons.append(f"'{first}' ({counted(len(names), 'value')}{same})")
     for name, aliases in synonyms(examples).items():
-        if name not in kinds and len(aliases) <= MOST_NAMES and is_slot_name(name):
+        is_free = name not in kinds and name not in tables
+        if is_free and len(aliases) <= MOST_NAMES and is_slot_name(name):
             tables[name] = {"gazetteer": dict(aliases)}
             alias, value = next(iter(aliases.items()))
             reasons.append(f"'{name}' ({alias} is {value})")
     if tables:
         *firsts, last = reasons
-        names = f"{', '.join(firsts)} and {last}" if firsts else last
+        which = f"{', '.join(firsts)} and {last}" if firsts else last
         text = (
-            f"declare the values of {names} in nqg.toml (lists with all names that may come), and "
+            f"declare the values of {which} in nqg.toml (lists with all names that may come), and "
             "train with --settings nqg.toml:"
         )
         yield NextStep.declaring(text, tables)
