@@ -16,7 +16,10 @@ and `nqg --help` describes the command line. `make golden` writes this page from
 """
 # What a reader looks for, and the names under it.
 GROUPS = {
-    "Train and load": ("train", "load", "TrainSettings"),
+    "Train and load": (
+        *("train", "load", "TrainSettings"),
+        *("TrainReport", "NextStep", "Notice", "StageStarted", "WorkDone"),
+    ),
     "Parse": ("Parser", "Hybrid", "Answer", "Call", "read_calls", "System"),
     "Examples": ("Example", "read_examples", "write_examples", "Dataset"),
     "Measure": ("score", "Scores", "exact_match"),

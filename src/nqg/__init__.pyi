@@ -26,6 +26,11 @@ from .inference.hybrid import load as load
 from .inference.parser import Parser as Parser
 from .model.settings import ModelSettings as ModelSettings
 from .model.settings import TrainingSettings as TrainingSettings
+from .pipeline.advice import NextStep as NextStep
+from .pipeline.events import Notice as Notice
+from .pipeline.events import StageStarted as StageStarted
+from .pipeline.events import TrainReport as TrainReport
+from .pipeline.events import WorkDone as WorkDone
 from .pipeline.program_types import training_types as training_types
 from .pipeline.settings import ConfidenceSettings as ConfidenceSettings
 from .pipeline.settings import TrainSettings as TrainSettings

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 GRAMMAR, SEQ2SEQ, BOTH = "grammar", "seq2seq", "both readers"
 # Why a parser abstains.
 NO_DERIVATION = "no derivation"
-ILLEGAL = "illegal target"
+ILLEGAL = "no valid program"
 TOO_LONG = "too long"
 LONG_TARGET = "target too long"
 TOO_AMBIGUOUS = "too ambiguous"
@@ -204,13 +204,13 @@ class Answer:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """For an abstention, the words that training lacks, or the phrases that no rule joins."""
+        """For an abstention, the words that training lacks, or the phrases that no rule covers or joins."""
         if self.target is not None:
             return ()
         gaps = self.first.gaps
         if gaps is None or gaps.is_whole:
             return self.unknown_words
-        return gaps.unknown_tokens or gaps.phrases
+        return gaps.missing
 
     @property
     def source_tokens(self) -> Tokens:

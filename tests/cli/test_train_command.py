@@ -444,6 +444,18 @@ def test_an_unknown_encoder_is_refused_before_rules_are_looked_for(
         nqg("train.tsv", "-o", "m", "--encoder", "./none")
 
 
+def test_a_second_reader_that_cannot_be_downloaded_is_refused_before_any_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("nqg.pipeline.train.prepared_text", None)
+    with pytest.raises(NqgError) as caught:
+        nqg("train.tsv", "-o", "m", "--seq2seq", "no-such-owner/no-such-model")
+    message = str(caught.value)
+    assert "cannot load the sequence-to-sequence model 'no-such-owner/no" in message
+    assert "name the folder of its weights, or 'embedded'" in message
+
+
 @pytest.mark.parametrize(
     ("words", "error", "message"),
     [

@@ -117,7 +117,7 @@ def test_a_value_that_would_end_its_quotes_is_no_answer(
     answer = trained(tmp_path, [*PAIRS, *GREETINGS]).parse(f"fly to {name}")
     assert answer.target is None
     assert answer.reason.startswith(
-        "illegal target: a value has marks that would end it too soon: "
+        "no valid program: a value has marks that would end it too soon: "
     )
 
 

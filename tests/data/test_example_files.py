@@ -128,7 +128,8 @@ def test_a_tsv_file_drops_ids_and_a_jsonl_file_writes_readable_text(
         pytest.param(
             b"jump\tOUT_OF_SCOPE",
             "the sentence is out of scope, and has no program: `nqg train`, `evaluate` "
-            "and `check-data` take such pairs",
+            "and `check-data` take such pairs, in Python "
+            "read_examples(path, allows_out_of_scope=True)",
             id="out of scope",
         ),
         pytest.param(

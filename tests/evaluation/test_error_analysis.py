@@ -100,9 +100,9 @@ def sequence_finding(gold: str, prediction: str | None) -> Finding:
         (
             "jump",
             "I_JUMP",
-            by_grammar(None, "illegal target"),
+            by_grammar(None, "no valid program"),
             Cause.ILLEGAL_TARGET,
-            "illegal target; the grammar can derive the right program",
+            "no valid program; the grammar can derive the right program",
         ),
         (
             "run",
@@ -145,7 +145,7 @@ def test_an_abstention_also_tells_whether_the_right_program_was_among_the_deriva
     None
 ):
     there, not_there = (
-        finding("jump", gold, by_grammar(None, "illegal target"))
+        finding("jump", gold, by_grammar(None, "no valid program"))
         for gold in ("I_JUMP", "I_RUN")
     )
     assert there.causes == (Cause.ILLEGAL_TARGET, Cause.WRONG_DERIVATION)
@@ -335,7 +335,7 @@ def guesses(grammar: Grammar, examples: Sequence[Example]) -> list[Answer]:
         elif legal.accepts(best.derivation.target):
             answers.append(by_grammar(" ".join(best.derivation.target)))
         else:
-            answers.append(by_grammar(None, "illegal target"))
+            answers.append(by_grammar(None, "no valid program"))
     return answers
 
 
@@ -358,7 +358,7 @@ def test_every_error_of_a_guessing_parser_on_geoquery_has_a_cause(
     underivable = counts[Cause.UNKNOWN_WORD] + counts[Cause.UNKNOWN_CONSTRUCTION]
     assert underivable == sum(answer.reason == "no derivation" for answer in answers)
     assert counts[Cause.ILLEGAL_TARGET] == sum(
-        answer.reason == "illegal target" for answer in answers
+        answer.reason == "no valid program" for answer in answers
     )
     assert next(iter(found.lacks().values())) > 1
     assert all(each.detail for each in found.findings)

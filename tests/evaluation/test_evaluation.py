@@ -27,7 +27,7 @@ OWN = [
     Answer("walk", "W", 0.5, "grammar"),
     Answer("jump", system="grammar", reason="no derivation"),
     Answer("hop", "J", 0.25, "grammar"),
-    Answer("walk twice", system="grammar", reason="illegal target"),
+    Answer("walk twice", system="grammar", reason="no valid program"),
 ]
 OTHERS = [
     Answer(example.source, target, system="t5")

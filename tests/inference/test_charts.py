@@ -118,7 +118,7 @@ def test_each_sentence_is_charted_once_however_much_is_explained(
         == "no derivation: 'walk' and 'jump' are known, but not how to join them"
     )
     if is_typed:
-        assert reasons["jump twice"].startswith("illegal target: 'jump")
+        assert reasons["jump twice"].startswith("no valid program: 'jump")
 
 
 def test_a_sentence_that_needs_more_steps_than_the_limit_is_an_abstention_of_its_own_kind(

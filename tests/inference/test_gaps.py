@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import Span
 from nqg.inference.gaps import Gaps, gaps
 from nqg.paper.datasets import load_dataset
+from nqg.slots.matcher import SlotMatcher
+from nqg.slots.slot import Slot
 from nqg.types.target_grammar import TargetGrammar
 from oracles import all_derivations, best_islands
 from strategies import grammars, sentences
@@ -172,3 +175,59 @@ def test_what_does_not_fit_is_named_with_the_type_that_its_place_asks_for(
 ) -> None:
     assert str(gaps(ASSISTANT, sentence.split())) == said
     assert gaps(ASSISTANT.typed_by(None), sentence.split()).misfits == ()
+
+
+FREE_TEXT = SlotMatcher(slots=(Slot("item", "text", ("{verbatim}",), length=5),))
+LOST = replace(
+    Grammar.parse("""
+car ### car
+park NT_1 ### park ( NT_1 )
+i lost my NT_1 ### lost ( NT_1 )
+@item ### @item
+NT_1 in NT_2 ### NT_1 ; NT_2
+"""),
+    slots=FREE_TEXT,
+).typed_by(
+    TargetGrammar.parse("<call> ::= park ( car ) | lost ( <item> )\n<item> ::= @item")
+)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "said", "missing"),
+    [
+        ("i lost my keys", "the whole sentence has a derivation", ("keys",)),
+        (
+            "can i park car",
+            "no rule knows 'can'",
+            ("can",),
+        ),
+        (
+            "my park car",
+            "'park car' is known, but not how to join it with 'my'",
+            ("my",),
+        ),
+    ],
+)
+def test_free_text_does_not_make_words_known(
+    sentence: str, said: str, missing: tuple[str, ...]
+) -> None:
+    found = gaps(LOST, sentence.split())
+    assert (str(found), found.missing) == (said, missing)
+
+
+def test_a_misfit_names_the_construction_that_does_not_take_it() -> None:
+    types = TargetGrammar.parse(
+        "<program_head> ::= on ( <program_head_argument> ) | jazz\n<program_head_argument> ::= lamp"
+    )
+    rules = Grammar.parse("lamp ### lamp\njazz ### jazz\nturn on NT_1 ### on ( NT_1 )")
+    found = gaps(rules.typed_by(types), ["turn", "on", "jazz"])
+    assert str(found) == "'jazz' does not fit into 'turn on …'"
+
+
+def test_parts_of_which_each_would_fit_alone_do_not_go_together() -> None:
+    types = TargetGrammar.parse("<p> ::= set ( lamp , low ) | set ( oven , 200 )")
+    rules = Grammar.parse(
+        "lamp ### lamp\noven ### oven\nlow ### low\nhot ### 200\nNT_1 to NT_2 ### set ( NT_1 , NT_2 )"
+    )
+    found = gaps(rules.typed_by(types), ["lamp", "to", "hot"])
+    assert str(found) == "'lamp' and 'hot' do not go together"

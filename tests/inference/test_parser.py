@@ -232,7 +232,7 @@ def test_an_untyped_parser_abstains_where_its_best_target_is_illegal(
         )
     )
     assert [(parse.target, parse.reason) for parse in parses] == [
-        (None, "illegal target"),
+        (None, "no valid program"),
         ("I_WALK I_WALK", ""),
     ]
     assert [parse.readings[0].is_legal for parse in parses] == [False, True]
@@ -245,7 +245,7 @@ def test_a_typed_parser_has_legal_readings_only(trained: Parser) -> None:
         .answers(["jump twice", "walk twice", "hop"])
     )
     assert [(parse.target, parse.reason) for parse in parses] == [
-        (None, "illegal target"),
+        (None, "no valid program"),
         ("I_WALK I_WALK", ""),
         (None, "no derivation"),
     ]
@@ -262,7 +262,7 @@ def test_types_share_the_probability_among_the_legal_readings(
     programs = "\n".join(f"<program> ::= {each.target}" for each in legal)
     parser = limited(ambiguous, TargetGrammar.parse(programs))
     untyped = next(parser.with_options(DecodeOptions(typed=False)).answers([source]))
-    assert (untyped.target, untyped.reason) == (None, "illegal target")
+    assert (untyped.target, untyped.reason) == (None, "no valid program")
     typed = parser.parse(source, readings=9)
     chances = {each.target: each.probability for each in legal}
     assert {each.target: each.probability for each in typed.readings} == pytest.approx(
@@ -272,7 +272,7 @@ def test_types_share_the_probability_among_the_legal_readings(
 
 def test_where_no_reading_is_legal_the_parser_abstains(ambiguous: Parser) -> None:
     parser = limited(ambiguous, TargetGrammar.parse("<program> ::= nothing"))
-    reason = "illegal target: 'walk' is part of no legal program"
+    reason = "no valid program: 'walk' is part of no legal program"
     assert parser.parse("walk") == Answer("walk", system="grammar", reason=reason)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,7 @@ from nqg.pipeline.events import (
     TrainReport,
     WorkDone,
 )
+from nqg.pipeline.sources import read_source
 from nqg.seq2seq.settings import (
     AugmentationSettings,
     FineTuningSettings,
@@ -104,6 +106,34 @@ def test_examples_come_from_whatever_holds_them(source: list[tuple[str, str]]) -
     assert parser.parse("turn off the fan").target == "turn_off(fan)"
     assert parser.model.provenance.data
     assert parser.model.provenance.data.examples == len(PAIRS)
+
+
+def test_calls_may_be_objects_which_are_written_as_json() -> None:
+    call = {"name": "play", "arguments": {"song": "Déjà vu"}}
+    rows: list[Any] = [("play", call), {"sentence": "play", "program": call}]
+    programs = {example.target for example in read_source(rows).examples}
+    assert programs == {'{"name": "play", "arguments": {"song": "Déjà vu"}}'}
+
+
+CONTRADICTION = [*PAIRS, ("turn on the lamp", "turn_off(lamp)")]
+
+
+def test_without_a_listener_the_warnings_of_a_training_are_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    nqg.train(CONTRADICTION, settings=BRIEF, device="cpu")
+    (logger, _, text), *_ = caplog.record_tuples
+    assert logger == "nqg"
+    assert "data:11: contradiction: 'turn on the lamp'" in text
+
+
+def test_a_listener_gets_the_warnings_instead(caplog: pytest.LogCaptureFixture) -> None:
+    events: list[Event] = []
+    nqg.train(CONTRADICTION, settings=BRIEF, device="cpu", listener=events.append)
+    notices = [event for event in events if isinstance(event, Notice)]
+    assert [notice.text for notice in notices if notice.level == "warning"]
+    assert not caplog.records
+    assert str(events[-1]).startswith("11 examples, ")
 
 
 @pytest.mark.parametrize(

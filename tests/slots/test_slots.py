@@ -205,10 +205,16 @@ def test_declared_slots_read_expressions_names_and_columns(tmp_path: Path) -> No
             "airline": {"column": "airline.name", "database": "air.sqlite"},
             "flight": {"regex": "(?:flight )?([A-Z]{2}[0-9]+)"},
             "title": "quoted",
+            "room": {"gazetteer": ["Attic"]},
+            "currency": {"gazetteer": {"euros": "EUR"}},
         },
         tmp_path / "nqg.toml",
     )
     slots = fit_slots([], declared)
+    assert values(slots, "9 euros in the attic") == {
+        "room: attic": "Attic",
+        "currency: euros": "EUR",
+    }
     assert values(slots, 'flight LH401 of lufthansa to New York , " New York "') == {
         "flight: LH401": "LH401",
         "flight: flight LH401": "LH401",
@@ -311,6 +317,15 @@ def test_slots_survive_a_round_trip(tmp_path: Path) -> None:
             {"regex": "(a{1,999}){999}"},
             "slot 'x': '(a{1,999}){999}' repeats up to 998,001 times, expected at most 10,000",
         ),
+        (
+            {"gazetteer": []},
+            "slot 'x': expected names as gazetteer, found ()",
+        ),
+        (
+            {"gazetteer": {"euros": " "}},
+            "slot 'x': expected names as gazetteer, found {'euros': ' '}",
+        ),
+        ({"gazetteer": 3}, "expected a string or a list or an object as 'gazetteer'"),
         (
             {"text": 0},
             "slot 'x': expected a number of words, at least 1, as text, found 0",

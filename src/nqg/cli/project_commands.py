@@ -348,7 +348,7 @@ def _singleton_line(kind: str, lines: Mapping[str, int]) -> str:
     noun, holder = SINGLETONS[kind]
     items = [f"{item} (line {line})" for item, line in lines.items()]
     if len(items) > SHOWN_SINGLETONS:
-        items[SHOWN_SINGLETONS:] = ["…"]
+        items[SHOWN_SINGLETONS:] = ["… (--json lists all)"]
     return (
         f"{counted(len(lines), noun)} that one {holder} alone has: {', '.join(items)}"
     )

@@ -159,7 +159,10 @@ def check_text(example: Example, place: Place) -> Example:
     return example
 
 
-SCOPED_COMMANDS = "`nqg train`, `evaluate` and `check-data` take such pairs"
+SCOPED_COMMANDS = (
+    "`nqg train`, `evaluate` and `check-data` take such pairs, in Python "
+    "read_examples(path, allows_out_of_scope=True)"
+)
 
 # NUL, and halves of characters that UTF-8 cannot write.
 _NOT_TEXT = re.compile("[\0\ud800-\udfff]")

@@ -113,7 +113,7 @@ class Cause(StrEnum):
     UNKNOWN_CONSTRUCTION = "no derivation: known parts, no rule to join them"
     TOO_LONG = "the sentence is too long for the encoder"
     TOO_AMBIGUOUS = "the sentence has too many readings to be compared"
-    ILLEGAL_TARGET = "illegal target"
+    ILLEGAL_TARGET = "no valid program"
     LONG_TARGET = "the best derivation yields too long a program"
     WITHHELD = "the answer was withheld"
     GOLD_NOT_DERIVABLE = "the grammar cannot derive the right program"

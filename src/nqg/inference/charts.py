@@ -96,6 +96,25 @@ class BatchCharts:
             nodes = [NodeId(node) for node in np.flatnonzero(is_typed).tolist()]
         return list(map(untyped.span, nodes))
 
+    def without_free_text(self) -> BatchCharts:
+        """The charts of the words that rules and values of other slots read.
+
+        Free text may be any words, so that what it derives says nothing of them.
+        """
+        slots, untyped = self.grammar.slots, self.untyped
+        if slots is None or not slots.free_text:
+            return self
+        # The numbers of free text come after those of all other rules.
+        is_read = untyped.rules < self.grammar.encoded.arrays.values.texts.first
+        owners, children = untyped.owners(), untyped.children
+        is_derived = np.zeros(untyped.nodes, dtype=bool)
+        while True:
+            has_children = ((children == NO_CHILD) | is_derived[children]).all(axis=1)
+            is_kept = is_read & has_children
+            if is_derived[owners[is_kept]].all():
+                return replace(self, untyped=subgraph(untyped, is_kept))
+            is_derived[owners[is_kept]] = True
+
     @property
     def _steps(self) -> int | None:
         return self.limit.steps if isinstance(self.limit, StepBudget) else self.limit

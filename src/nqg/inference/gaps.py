@@ -20,6 +20,7 @@ from nqg.grammar.encoding import NO_TYPE
 from nqg.grammar.grammar import (
     Grammar,
     NonTerminal,
+    Rule,
     Symbol,
     argument_indices,
     format_symbol,
@@ -41,31 +42,55 @@ _MADE_UP = re.compile(r"_(?:head|word|list|argument)(?:_\d+)?>$|_argument_list")
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """A span that does not stand for what its place asks for."""
+    """A span that does not stand for what its place asks for.
+
+    `construction` has the words around that place, and `parts` are spans of which each would fit
+    into it, but not all of them together.
+    """
 
     span: Span
     # Categories and tokens, as target grammars write them; none if nothing would do.
-    wanted: tuple[str, ...]
+    wanted: tuple[str, ...] = ()
+    construction: str = ""
+    parts: tuple[Span, ...] = ()
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """What its place asks for, if that has a name; those that inference made up tell nothing."""
+        telling = tuple(name for name in self.wanted if not _MADE_UP.search(name))
+        has_name = any(name.startswith("<") for name in telling)
+        return telling if has_name else ()
+
+    @property
+    def is_telling(self) -> bool:
+        return bool(self.types or self.construction or len(self.parts) > 1)
 
     def describe(self, source: Tokens) -> str:
         """
-        >>> Misfit(Span(4, 5), ("<time>", "<date>")).describe(("wake", "me", "up", "at", "jazz"))
+        >>> words = ("wake", "me", "up", "at", "jazz")
+        >>> Misfit(Span(4, 5), ("<time>", "<date>")).describe(words)
         "'jazz' is not a <time> or <date>"
+        >>> Misfit(Span(4, 5), ("<wake_argument>",), "wake me up at …").describe(words)
+        "'jazz' does not fit into 'wake me up at …'"
         """
-        words = f"'{' '.join(source[self.span.start : self.span.end])}'"
-        if not self.wanted:
-            return f"{words} is part of no legal program"
-        # Names that inference made up tell a reader nothing.
-        telling = [name for name in self.wanted if not _MADE_UP.search(name)]
-        if not telling:
-            return f"{words} does not fit there"
-        types = telling[:SHOWN_TYPES]
-        if len(telling) > SHOWN_TYPES:
-            types.append("…")
-        *firsts, last = types
-        if not firsts:
-            return f"{words} is not a {last}"
-        return f"{words} is not a {', '.join(firsts)} or {last}"
+        (words,) = _phrases(source, [self.span])
+        if len(self.parts) > 1:
+            return f"{listed(_phrases(source, self.parts))} do not go together"
+        if self.types:
+            types = list(self.types[:SHOWN_TYPES])
+            if len(self.types) > SHOWN_TYPES:
+                types.append("…")
+            *firsts, last = types
+            names = f"{', '.join(firsts)} or {last}" if firsts else last
+            return f"'{words}' is not a {names}"
+        if self.wanted:
+            place = f"into '{self.construction}'" if self.construction else "there"
+            return f"'{words}' does not fit {place}"
+        return f"'{words}' is part of no legal program"
+
+
+def _phrases(source: Tokens, spans: Iterable[Span]) -> Tokens:
+    return tuple(" ".join(source[span.start : span.end]) for span in spans)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +120,7 @@ class Gaps:
     @property
     def phrases(self) -> Tokens:
         """The islands, as phrases."""
-        return tuple(
-            " ".join(self.source[island.start : island.end]) for island in self.islands
-        )
+        return _phrases(self.source, self.islands)
 
     @property
     def uncovered(self) -> tuple[int, ...]:
@@ -106,6 +129,24 @@ class Gaps:
         for island in self.islands:
             places -= set(range(island.start, island.end))
         return tuple(sorted(places))
+
+    @property
+    def loose(self) -> Tokens:
+        """The uncovered words, neighbours as one phrase."""
+        phrases = []
+        runs = groupby(
+            enumerate(self.uncovered), key=lambda numbered: numbered[1] - numbered[0]
+        )
+        for _, run in runs:
+            phrases.append(" ".join(self.source[place] for _, place in run))
+        return tuple(phrases)
+
+    @property
+    def missing(self) -> Tokens:
+        """What a new example should show: unknown words or, if there are none, known ones that no
+        derivation covers; else the phrases that no rule joins.
+        """
+        return self.unknown_tokens or self.loose or self.phrases
 
     @property
     def pattern(self) -> str:
@@ -127,18 +168,15 @@ class Gaps:
             return "the whole sentence has a derivation"
         if not self.source:
             return "the sentence is empty"
-        if self.misfits:
-            return " and ".join(misfit.describe(self.source) for misfit in self.misfits)
         if self.unknown:
             return f"no rule knows {listed(self.unknown_tokens)}"
-        islands = list(self.phrases)
-        # Uncovered words that are neighbours are named together.
-        loose = []
-        runs = groupby(
-            enumerate(self.uncovered), key=lambda numbered: numbered[1] - numbered[0]
-        )
-        for _, run in runs:
-            loose.append(" ".join(self.source[place] for _, place in run))
+        islands, loose = self.phrases, self.loose
+        misfits = [misfit for misfit in self.misfits if misfit.is_telling]
+        if not islands:
+            # Whatever is wrong with the words is better than nothing.
+            misfits = misfits or list(self.misfits)
+        if misfits:
+            return " and ".join(misfit.describe(self.source) for misfit in misfits)
         if not islands:
             return f"every word is known, but no rule fits {listed(loose)}"
         are, them = ("is", "it") if len(islands) == 1 else ("are", "them")
@@ -175,6 +213,8 @@ def gaps(grammar: Grammar, source: Sequence[str], limit: int | None = None) -> G
 def gaps_in(charts: BatchCharts) -> Gaps:
     """What the grammar knows of the one sentence of a chart that is not pruned."""
     (source,) = charts.sources
+    if Span(0, len(source)) not in charts.typed_spans:
+        charts = charts.without_free_text()
     islands = fewest_islands(charts.typed_spans, len(source))
     unknown = unknown_places(charts.grammar.grammar, source)
     return Gaps(source, islands, tuple(unknown), misfits(charts))
@@ -277,15 +317,25 @@ def _misfits(
                 in_order = sorted(
                     texts, key=lambda text: (not text.startswith("<"), text)
                 )
-                misfits.append(Misfit(hyperedges[child].span, tuple(in_order)))
+                span, wants = hyperedges[child].span, tuple(in_order)
+                misfits.append(Misfit(span, wants, _construction(rule)))
         # Each argument alone would fit, but not all of them together.
         if len(misfits) == before:
-            misfits.append(Misfit(hyperedges[at].span, ()))
+            parts = tuple(hyperedges[child].span for child in below)
+            misfits.append(Misfit(hyperedges[at].span, parts=parts))
     if not misfits and grammar.target_grammar is not None:
         misfits.append(
             Misfit(derivation.root.span, (str(grammar.target_grammar.start),))
         )
     return tuple(misfits)
+
+
+def _construction(rule: Rule) -> str:
+    """The words of a rule, with a mark where others stand; empty if it has none."""
+    if not any(isinstance(symbol, str) for symbol in rule.source):
+        return ""
+    words = ["…" if isinstance(each, NonTerminal) else each for each in rule.source]
+    return " ".join(words)
 
 
 class Cover(NamedTuple):

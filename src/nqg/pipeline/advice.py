@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from typing import Any
 
 from nqg.calls import Call, calls_or_none
 from nqg.data.example import Example, distinct_pairs
 from nqg.errors import counted
+from nqg.evaluation.data_checks import singletons
+from nqg.preprocessing.preprocessor import Preprocessor
 from nqg.slots.slot import Slot, is_slot_name
 
 MOST_STEPS = 3
 MOST_NAMES = 30  # names that are written out to be pasted
-SHOWN_FUNCTIONS = 5
-SECOND_READER = "a second reader often answers more (docs/hybrid.md): add the option"
+SHOWN_SENTENCES = 3
+SHOWN_ITEMS = 5  # words and constructions of one of them
+OUT_OF_SCOPE_SENTENCES = (
+    "add sentences that your program has no answer to, so that they are refused:"
+)
+SECOND_READER = (
+    "a second reader often answers more (docs/hybrid.md). It downloads the weights of a T5, and "
+    "trains much longer; 'embedded' downloads nothing. Add the option"
+)
 # A code has a digit and no space: A-1042, KX200.
 _CODE = re.compile(r"[A-Za-z]*[-_./]?\d[\w./-]*")
 _WORD_OR_MARK = re.compile(r"\w+|[^\w\s]")
@@ -24,47 +35,82 @@ _WORD_OR_MARK = re.compile(r"\w+|[^\w\s]")
 
 @dataclass(frozen=True)
 class NextStep:
-    """What to do, and lines to paste for it."""
+    """What to do, and lines to paste for it. `slots` are those that it declares.
+
+    In Python, `TrainSettings(slots=step.slots)` is what the lines are in a settings file.
+
+    >>> print(NextStep("add sentences out of scope:", ("tell me a joke<TAB>OUT_OF_SCOPE",)))
+    add sentences out of scope:
+        tell me a joke<TAB>OUT_OF_SCOPE
+    """
 
     text: str
     lines: tuple[str, ...] = ()
+    slots: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def declaring(cls, text: str, slots: Mapping[str, Mapping[str, Any]]) -> NextStep:
+        """The step that declares slots in a settings file."""
+        lines = ["[slots]"]
+        for name, table in slots.items():
+            ((kind, value),) = table.items()
+            lines.append(f"{name} = {{ {kind} = {_toml(value)} }}")
+        return cls(text, tuple(lines), slots)
 
     def __str__(self) -> str:
         """
-        >>> print(NextStep("declare a slot:", ("[slots]", 'day = "date"')))
+        >>> print(NextStep.declaring("declare a slot:", {"city": {"gazetteer": ["Rome", "Oslo"]}}))
         declare a slot:
             [slots]
-            day = "date"
+            city = { gazetteer = ["Rome", "Oslo"] }
         """
         return "\n".join([self.text, *(f"    {line}" for line in self.lines)])
 
 
+def _toml(value: str | Sequence[str] | Mapping[str, str]) -> str:
+    """A value as TOML writes it; a regular expression is read best without escapes.
+
+    >>> print(_toml({"euros": "EUR"}), _toml("[A-Z]\\\\d+"), _toml(["a'b"]))
+    { "euros" = "EUR" } '[A-Z]\\d+' ["a'b"]
+    """
+    if isinstance(value, Mapping):
+        pairs = [f"{_quoted(name)} = {_quoted(of)}" for name, of in value.items()]
+        return f"{{ {', '.join(pairs)} }}"
+    if isinstance(value, str):
+        return f"'{value}'" if "'" not in value else _quoted(value)
+    return f"[{', '.join(map(_quoted, value))}]"
+
+
+def _quoted(text: str) -> str:
+    # The escapes of JSON are among those of TOML.
+    return json.dumps(text, ensure_ascii=False)
+
+
 def next_steps(
     examples: Sequence[Example],
-    slots: Sequence[Slot],
+    text: Preprocessor,
     *,
     has_second_reader: bool,
     has_out_of_scope: bool,
     is_unsure: bool = False,
 ) -> list[NextStep]:
-    """The steps that would help a model of raw examples most, in this order.
+    """The steps that would help a model of raw examples most, the most useful first.
 
     A model that `is_unsure` of most sentences is helped by templates.
     """
-    steps = list(slot_steps(examples, slots))
+    steps = [slot_steps(examples, text.slots.slots)]
     if is_unsure:
-        steps += template_steps(examples, slots)
-    steps += function_steps(examples)
-    if not has_second_reader:
-        steps.append(NextStep(SECOND_READER, ("--seq2seq google/flan-t5-small",)))
+        steps.append(template_steps(examples, text.slots.slots))
+    steps.append(example_steps(examples, text))
+    others = []
     if not has_out_of_scope:
-        steps.append(
-            NextStep(
-                "add sentences that your program has no answer to, so that they are refused:",
-                ("tell me a joke<TAB>OUT_OF_SCOPE",),
-            )
+        others.append(
+            NextStep(OUT_OF_SCOPE_SENTENCES, ("tell me a joke<TAB>OUT_OF_SCOPE",))
         )
-    return steps[:MOST_STEPS]
+    if not has_second_reader:
+        others.append(NextStep(SECOND_READER, ("--seq2seq google/flan-t5-small",)))
+    # What is not shown is not computed.
+    return list(islice(chain(*steps, others), MOST_STEPS))
 
 
 def slot_steps(
@@ -72,62 +118,52 @@ def slot_steps(
 ) -> Iterator[NextStep]:
     """What the examples show to be a list, codes or other names of values, and should be declared."""
     values = argument_values(examples)
-    tables: list[str] = []
-    files: list[str] = []
+    kinds = {slot.name: slot.kind for slot in slots}
+    tables: dict[str, Mapping[str, Any]] = {}
     reasons: list[str] = []
-    for slot in slots:
-        counts = values.get(slot.name, Counter())
-        if slot.kind != "text" or not counts:
-            continue
+    lists: dict[frozenset[str], list[str]] = {}
+    for name, counts in values.items():
+        is_text = kinds.get(name) == "text"
         if all(map(_CODE.fullmatch, counts)):
-            tables.append(f"{slot.name} = {{ regex = '{code_expression(counts)}' }}")
-            reasons.append(f"'{slot.name}' (codes)")
+            # Sentences must have the codes, which no slot reads yet.
+            if is_text or (name not in kinds and _are_said(name, counts, examples)):
+                tables[name] = {"regex": code_expression(counts)}
+                reasons.append(f"'{name}' (codes)")
         # A value that occurs once makes it likely that the next one is new (Good-Turing).
-        elif min(counts.values()) > 1 and len(counts) <= MOST_NAMES:
-            if "'" in "".join(counts):
-                continue
-            tables.append(f'{slot.name} = {{ gazetteer = "{slot.name}.txt" }}')
-            files.append(_list_command(sorted(counts), f"{slot.name}.txt"))
-            reasons.append(f"'{slot.name}' ({counted(len(counts), 'value')})")
+        elif is_text and min(counts.values()) > 1 and len(counts) <= MOST_NAMES:
+            lists.setdefault(frozenset(counts), []).append(name)
+    for names, (first, *others) in lists.items():
+        # One list serves all arguments with these values.
+        tables[first] = {"gazetteer": sorted(names)}
+        same = "".join(f", also of '{name}'" for name in others)
+        reasons.append(f"'{first}' ({counted(len(names), 'value')}{same})")
+    for name, aliases in synonyms(examples).items():
+        is_free = name not in kinds and name not in tables
+        if is_free and len(aliases) <= MOST_NAMES and is_slot_name(name):
+            tables[name] = {"gazetteer": dict(aliases)}
+            alias, value = next(iter(aliases.items()))
+            reasons.append(f"'{name}' ({alias} is {value})")
     if tables:
+        *firsts, last = reasons
+        which = f"{', '.join(firsts)} and {last}" if firsts else last
         text = (
-            f"any words may be {' and '.join(reasons)} now; if these are all, declare them in "
-            "nqg.toml, and train with --settings nqg.toml:"
+            f"declare the values of {which} in nqg.toml (lists with all names that may come), and "
+            "train with --settings nqg.toml:"
         )
-        yield NextStep(text, ("[slots]", *tables, *files))
-    yield from synonym_steps(examples, slots)
+        yield NextStep.declaring(text, tables)
 
 
-def _list_command(lines: Sequence[str], file: str) -> str:
-    """A command that writes lines, which have no quotation marks, into a file."""
-    quoted = " ".join(f"'{line}'" for line in lines)
-    return f"printf '%b\\n' {quoted} > {file}"
-
-
-def synonym_steps(
-    examples: Sequence[Example], slots: Sequence[Slot]
-) -> Iterator[NextStep]:
-    """Words that stand for values which sentences do not have: euros for EUR."""
-    declared = {slot.name for slot in slots}
-    tables: list[str] = []
-    files: list[str] = []
-    names: list[str] = []
-    for key, aliases in synonyms(examples).items():
-        if key in declared or len(aliases) > MOST_NAMES or not is_slot_name(key):
-            continue
-        lines = [f"{alias}\\t{value}" for alias, value in aliases.items()]
-        if "'" in "".join(lines):
-            continue
-        tables.append(f'{key} = {{ gazetteer = "{key}.tsv" }}')
-        files.append(_list_command(lines, f"{key}.tsv"))
-        alias, value = next(iter(aliases.items()))
-        names.append(f"'{key}' ({alias} is {value})")
-    if tables:
-        text = (
-            f"sentences have other words for {' and '.join(names)}; lists of them can grow "
-            "without new examples. In nqg.toml, for --settings nqg.toml:"
-        )
-        yield NextStep(text, ("[slots]", *tables, *files))
+def _are_said(
+    name: str, values: Mapping[str, int], examples: Sequence[Example]
+) -> bool:
+    """Whether most examples with a value of an argument say it, and there are two values or more."""
+    said = []
+    for example in examples:
+        for call in _calls([example]):
+            value = call.arguments.get(name)
+            if isinstance(value, str):
+                said.append(value.lower() in example.source.lower())
+    return len(values) > 1 and is_slot_name(name) and 2 * sum(said) > len(said)
 
 
 def synonyms(examples: Sequence[Example]) -> Mapping[str, Mapping[str, str]]:
@@ -271,14 +307,28 @@ def function_counts(examples: Sequence[Example]) -> Counter[str]:
     return counts
 
 
-def function_steps(examples: Sequence[Example]) -> Iterator[NextStep]:
-    """Functions that one example alone shows: nothing can be held out of it."""
-    rare = []
-    for function, count in sorted(function_counts(examples).items()):
-        if count == 1:
-            rare.append(function)
-    if rare:
-        names = ", ".join(rare[:SHOWN_FUNCTIONS])
-        if len(rare) > SHOWN_FUNCTIONS:
-            names += f" and {len(rare) - SHOWN_FUNCTIONS} more"
-        yield NextStep(f"add sentences for what one example alone shows: {names}")
+def example_steps(
+    examples: Sequence[Example], text: Preprocessor
+) -> Iterator[NextStep]:
+    """The sentences that show most words and constructions alone: each needs another one like it."""
+    single = singletons(examples, text)
+    alone: dict[int, list[str]] = {}
+    for kind in ("templates", "words"):
+        for item, line in single[kind].items():
+            alone.setdefault(line, []).append(item)
+    if not alone:
+        return
+    lines = []
+    ranked = sorted(alone, key=lambda line: (-len(alone[line]), line))
+    for line in ranked[:SHOWN_SENTENCES]:
+        items = ", ".join(f"'{item}'" for item in alone[line][:SHOWN_ITEMS])
+        lines.append(f"{examples[line - 1].source}    (alone with {items})")
+    found = []
+    for kind, noun in (("templates", "construction"), ("words", "word")):
+        if single[kind]:
+            found.append(counted(len(single[kind]), noun))
+    yield NextStep(
+        f"write a second sentence for what one alone shows ({' and '.join(found)}; "
+        "`nqg check-data` lists them), first for those that show most:",
+        tuple(lines),
+    )

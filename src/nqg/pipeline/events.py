@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from nqg.errors import counted
 from nqg.evaluation.metrics import Scores
 from nqg.model.confidence import Calibrator
 from nqg.pipeline.advice import NextStep
@@ -33,7 +35,11 @@ class Level(StrEnum):
 
 @dataclass(frozen=True)
 class StageStarted:
-    """A stage, and which one of how many it is, where that is known."""
+    """A stage of a training begins: the `number` of it, of how many in `total`, where that is known.
+
+    >>> StageStarted(Stage.GRAMMAR, 3, 5).stage == "grammar"
+    True
+    """
 
     stage: Stage
     number: int = 0
@@ -42,7 +48,11 @@ class StageStarted:
 
 @dataclass(frozen=True)
 class Notice:
-    """One line for a person."""
+    """One line for a person; its `level` is "detail", "note" or "warning".
+
+    >>> Notice("48 rules induced from 150 examples").level == "note"
+    True
+    """
 
     text: str
     level: Level = Level.NOTE
@@ -53,6 +63,10 @@ class WorkDone:
     """How far a piece of work is; the total may be unknown.
 
     Work on a held-out fold says which `fold` of how many `folds` it is.
+
+    >>> work = WorkDone("steps", 30, 60)
+    >>> print(f"{work.what}: {work.done / work.total:.0%}")
+    steps: 50%
     """
 
     what: str
@@ -64,10 +78,20 @@ class WorkDone:
 
 @dataclass(frozen=True)
 class TrainReport:
-    """The figures of a training: its last event.
+    """The figures of a training: its last event. `print(report)` is a summary.
 
     `repeated` examples were there before, no derivation yields the program of those `left_out`, and
     the `loss` is that of the last step. `slots` and `functions` are what was found in the examples.
+    `calibrator.expected` says how held-out sentences fare, and `next_steps` what would help most.
+
+    >>> import nqg
+    >>> pairs = [(f"turn {state} the {name}", f"turn_{state}({name})")
+    ...          for state in ("on", "off") for name in ("lamp", "radio", "heater", "fan", "oven")]
+    >>> events = []
+    >>> settings = nqg.TrainSettings(confidence=nqg.ConfidenceSettings(folds=0))
+    >>> parser = nqg.train(pairs, settings=settings, listener=events.append)
+    >>> print(events[-1])  # doctest: +ELLIPSIS
+    10 examples, ...
     """
 
     rules: int
@@ -84,6 +108,20 @@ class TrainReport:
     functions: tuple[str, ...] = ()
     next_steps: tuple[NextStep, ...] = ()
 
+    def __str__(self) -> str:
+        """What was learned, what to expect of new sentences, and what to do next."""
+        lines = [
+            f"{counted(self.examples, 'example')}, {counted(self.rules, 'rule')}, "
+            f"{counted(self.steps, 'step')}"
+        ]
+        if self.left_out:
+            lines.append(f"no derivation yields {counted(self.left_out, 'program')}")
+        if self.calibrator:
+            lines.append(str(self.calibrator))
+        for number, step in enumerate(self.next_steps, start=1):
+            lines.append(f"{number}. {step}")
+        return "\n".join(lines)
+
 
 Event = StageStarted | Notice | WorkDone | TrainReport
 Listener = Callable[[Event], None]
@@ -91,6 +129,14 @@ Listener = Callable[[Event], None]
 
 def ignore(event: Event) -> None:
     """The listener of a training that nobody watches."""
+
+
+def only_warnings(event: Event) -> None:
+    """The listener of a training without one: warnings go to the logger `nqg`, which Python shows on
+    stderr unless told otherwise.
+    """
+    if isinstance(event, Notice) and event.level is Level.WARNING:
+        logging.getLogger("nqg").warning("%s", event.text)
 
 
 def only_progress(listener: Listener) -> Listener:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +17,7 @@ from nqg.data.example_files import (
 )
 from nqg.errors import FormatError, NqgError, Place
 
-ExampleSource: TypeAlias = (
-    "Path | str | Iterable[Example | tuple[str, str] | Mapping[str, Any]]"
-)
+ExampleSource: TypeAlias = "Path | str | Iterable[Example | tuple[str, str | Mapping[str, Any]] | Mapping[str, Any]]"
 
 
 @dataclass(frozen=True)
@@ -45,6 +44,8 @@ def read_source(source: ExampleSource, name: str = "examples") -> NamedExamples:
 
     >>> read_source([("walk", "W"), {"question": "run", "query": "R"}]).examples[1].target
     'R'
+    >>> read_source([("walk", {"name": "go", "arguments": {}})]).examples[0].target
+    '{"name": "go", "arguments": {}}'
     """
     if isinstance(source, str | Path):
         path = Path(source)
@@ -80,9 +81,10 @@ def _example(row: object, place: Place) -> Example:
     elif (
         isinstance(row, tuple | list)
         and len(row) == 2
-        and all(isinstance(side, str) for side in row)
+        and isinstance(row[0], str)
+        and isinstance(row[1], str | Mapping)
     ):
-        example = Example(row[0], row[1])
+        example = Example(row[0], _program(row[1]))
     else:
         expected = (
             "an Example, a pair of strings, or a dictionary with 'source' and 'target'"
@@ -91,9 +93,17 @@ def _example(row: object, place: Place) -> Example:
     return scoped_example(example, place)
 
 
+def _program(program: str | Mapping[str, Any]) -> str:
+    """A program as text: a call that is an object is written as JSON."""
+    if isinstance(program, str):
+        return program
+    return json.dumps(dict(program), ensure_ascii=False)
+
+
 def _field(row: Mapping[Any, Any], side: str, place: Place) -> str:
+    kinds = str if side == "source" else str | Mapping
     for name in SIDE_NAMES[side]:
-        if isinstance(row.get(name), str):
-            return str(row[name])
+        if isinstance(row.get(name), kinds):
+            return _program(row[name])
     expected = f"'{side}' (or {', '.join(SIDE_NAMES[side][1:])})"
     raise NqgError(f"{place}: expected {expected}, found {', '.join(map(str, row))}")

@@ -33,7 +33,13 @@ from nqg.model.confidence import Calibrator
 from nqg.model.encoder import check_encoder
 from nqg.pipeline.advice import NextStep, function_counts, next_steps
 from nqg.pipeline.confidence import held_out_sentences
-from nqg.pipeline.events import Listener, Stage, TrainReport, ignore, only_progress
+from nqg.pipeline.events import (
+    Listener,
+    Stage,
+    TrainReport,
+    only_progress,
+    only_warnings,
+)
 from nqg.pipeline.grammar import learn_grammar
 from nqg.pipeline.parser import fitting_threads, train_parser
 from nqg.pipeline.program_types import LegalPrograms, legal_programs, prepared_text
@@ -81,7 +87,7 @@ def train(
     start_from: Path | str | None = None,
     run_folder: Path | str | None = None,
     device: str | None = None,
-    listener: Listener = ignore,
+    listener: Listener = only_warnings,
 ) -> Parser | Hybrid | TokenSystem:
     """Train a parser from pairs of a sentence and a program, as the command `nqg train` does.
 
@@ -95,7 +101,8 @@ def train(
     - `tools` have the schemas that calls have to fit: a JSON file, a Python module, or functions.
     - `start_from` is the folder of a model that learned some of the same examples.
     - `run_folder` keeps the state of the training, from which an interrupted training continues.
-    - `listener` receives events: stages, progress, and a report at the end.
+    - `listener` receives events: `StageStarted`, `WorkDone`, `Notice`, and a `TrainReport` at the
+      end. Without one, warnings go to the logger `nqg`, which shows them on stderr.
 
     >>> pairs = [(f"turn {state} the {name}", f"turn_{state}({name})")
     ...          for state in ("on", "off") for name in ("lamp", "radio", "heater", "fan", "oven")]
@@ -211,9 +218,13 @@ def _train(
     for table, values in settings.tables():
         run.detail(f"[{table}] {values}")
     run = replace(run, stages=_stages(settings))
-    # A name that is misspelt should not cost the time of an induction.
+    # A name that is misspelt, or a missing network, should not cost the time of an induction.
     if settings.model is not None:
         check_encoder(settings.model.encoder)
+    if settings.seq2seq:
+        from nqg.seq2seq.seq2seq import check_pretrained  # which loads transformers
+
+        check_pretrained(settings.seq2seq.model)
     inputs, text = prepared_text(inputs, settings, run)
     if settings.model is None:
         reader = SecondReader.of(settings)
@@ -386,7 +397,7 @@ def _next_steps(
         return ()
     steps = next_steps(
         inputs.train.examples,
-        readers.task.text.slots.slots,
+        readers.task.text,
         has_second_reader=readers.seq2seq is not None,
         has_out_of_scope=bool(inputs.train.out_of_scope),
         is_unsure=calibrator is not None and calibrator.expected.is_low,

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from huggingface_hub import get_hf_file_metadata, hf_hub_url
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from torch import Tensor
 from torch.nn.functional import cross_entropy
@@ -61,16 +62,48 @@ from nqg.seq2seq.settings import (
     LoraSettings,
     Seq2seqSettings,
     SmallT5Settings,
+    is_new,
 )
 from nqg.seq2seq.target_codec import TargetCodec, decode, target_subwords
 from nqg.seq2seq.tokenizer import tokenize_sources
 
 # How transformers calls causal language models.
 CAUSAL = re.compile("ForCausalLM|LMHeadModel")
+HUB_TIMEOUT = 10  # seconds until the Hugging Face Hub counts as unreachable
 # Bounds of memory: subwords of sources that are read at once, padding included, and logits that are
 # held at once when probabilities are computed.
 BATCH_SUBWORDS = 2**15
 BATCH_LOGITS = 2**27
+
+
+def check_pretrained(name: str) -> None:
+    """Refuse a model that is neither a folder nor stored nor to be downloaded, before anything is
+    trained.
+    """
+    if is_new(name):
+        return
+    try:
+        with quiet_transformers():
+            AutoConfig.from_pretrained(
+                name, trust_remote_code=False, local_files_only=True
+            )
+    except (OSError, ValueError) as error:
+        if Path(name).exists():
+            raise _not_loaded(name, error) from error
+        # One request is enough to see whether the rest can be downloaded: transformers would ask
+        # for minutes.
+        try:
+            get_hf_file_metadata(hf_hub_url(name, "config.json"), timeout=HUB_TIMEOUT)
+        except Exception as refusal:  # those of several HTTP libraries
+            raise _not_loaded(name, refusal) from refusal
+
+
+def _not_loaded(name: str, error: Exception) -> NqgError:
+    reason = str(error).strip().split("\n")[0]
+    return NqgError(
+        f"cannot load the sequence-to-sequence model '{name}': {reason.rstrip('.')}; without a "
+        "network, name the folder of its weights, or 'embedded', which needs none"
+    )
 
 
 def load_pretrained(name: str) -> tuple[Any, Any]:
@@ -97,10 +130,7 @@ def load_pretrained(name: str) -> tuple[Any, Any]:
                 trust_remote_code=False,
             )
     except (OSError, ValueError, ImportError) as error:
-        reason = str(error).strip().split("\n")[0]
-        raise NqgError(
-            f"cannot load the sequence-to-sequence model '{name}': {reason}"
-        ) from error
+        raise _not_loaded(name, error) from error
     missing = sorted(report["missing_keys"])
     if missing:
         raise NqgError(

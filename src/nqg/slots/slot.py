@@ -150,14 +150,15 @@ class Slot:
 class SlotTable:
     """A slot in a settings file.
 
-    It has exactly one of `kind`, `regex`, `gazetteer` (the path of a file), `column` (written
-    `table.column`, with the path or the URL of a `database`) and `text` (how many words free text
-    may have). `form` says how programs write a value, if that is not to be learned.
+    It has exactly one of `kind`, `regex`, `gazetteer` (a list of names, a table of names and their
+    values, or the path of a file), `column` (written `table.column`, with the path or the URL of a
+    `database`) and `text` (how many words free text may have). `form` says how programs write a
+    value, if that is not to be learned.
     """
 
     kind: str | None = None
     regex: str | None = None
-    gazetteer: str | None = None
+    gazetteer: str | tuple[str, ...] | dict[str, str] | None = None
     column: str | None = None
     database: str | None = None
     text: int | None = None
@@ -216,8 +217,10 @@ def _read_slot(name: str, table: SlotTable, folder: Path, tokenize: Tokenize) ->
         expected = "expected a number of words, at least 1, as text"
         raise FormatError(f"slot '{name}': {expected}, found {table.text}")
     names = None
-    if table.gazetteer is not None:
+    if isinstance(table.gazetteer, str):
         names = read_gazetteer(folder / table.gazetteer, tokenize)
+    elif table.gazetteer is not None:
+        names = _gazetteer_of(table.gazetteer, name, tokenize)
     elif table.column is not None and table.database is not None:
         database = table.database if is_url(table.database) else folder / table.database
         names = column_values(database, table.column, tokenize)
@@ -233,6 +236,17 @@ def read_gazetteer(path: Path, tokenize: Tokenize = str.split) -> Gazetteer:
         raise FormatError(
             "found no name, expected 'name' or 'alias<TAB>value' on every line", path
         )
+    return gazetteer
+
+
+def _gazetteer_of(
+    names: Sequence[str] | Mapping[str, str], slot: str, tokenize: Tokenize
+) -> Gazetteer:
+    """The names that a settings file lists, each its own value unless it has another."""
+    values = names if isinstance(names, Mapping) else dict(zip(names, names))
+    gazetteer = Gazetteer.of(values.items(), tokenize)
+    if not gazetteer.values or not all(value.strip() for value in values.values()):
+        raise FormatError(f"slot '{slot}': expected names as gazetteer, found {names}")
     return gazetteer
 
 
