@@ -45,6 +45,8 @@ class TextSettings:
     `traces` says whether copies in programs become traces: "auto" where a keyword always has them.
     `positions` says whether variables may be positions of words: "auto" if they are in training.
     `calls` says whether JSON is learned as calls, f(key=value): "auto" if nearly all of it is calls.
+    `call_reader` says whether sentences are also read without derivations: "auto" if most programs
+    are one call with named arguments.
     `today` is the day to which training sentences refer, if programs have dates for "tomorrow".
 
     >>> TextSettings(sequence="allow").sentences
@@ -62,6 +64,7 @@ class TextSettings:
     traces: Literal["auto", "none"] = "auto"
     positions: Literal["auto", "none"] = "auto"
     calls: Literal["auto", "none"] = "auto"
+    call_reader: Literal["auto", "none"] = "auto"
     today: str = ""
 
     def __post_init__(self) -> None:
