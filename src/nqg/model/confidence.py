@@ -5,10 +5,10 @@ The probability compares the readings that a grammar has of a sentence; the only
 probability 1, however odd it is. What tells right from wrong is little: how probable the program
 is for each reader, whether both readers know it, how many pairs of rules in its derivation
 training never had, how many words, and what the call reader makes of it. A logistic regression
-(`Weights`) turns this `Evidence` into a confidence. The readers of each fold of the training examples are tried on what they have not
-seen (`nqg.pipeline.confidence`), and their right and wrong programs fit the weights. The same
-confidence chooses among the candidates of two readers, and a threshold on it decides what is
-answered.
+(`Weights`) turns this `Evidence` into a confidence. The readers of each fold of the training
+examples are tried on what they have not seen (`nqg.pipeline.confidence`), and their right and wrong
+programs fit the weights. The same confidence chooses among the candidates of two readers, and a
+threshold on it decides what is answered.
 
 The tuned numbers:
 
