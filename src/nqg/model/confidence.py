@@ -144,14 +144,8 @@ class CallEvidence:
         )
 
 
-class _NoCallReader:
-    """The evidence of a model without call reader: nothing."""
-
-    def features(self) -> tuple[float, ...]:
-        return (0.0,) * 5
-
-
-NO_CALL = _NoCallReader()
+# Of a model without call reader.
+NO_CALL_FEATURES = (0.0,) * 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +189,7 @@ class Evidence:
             _share(self.corrected),
             float(self.is_suspect),
             float(self.hides_value),
-            *(self.call or NO_CALL).features(),
+            *(self.call.features() if self.call else NO_CALL_FEATURES),
         )
 
 
