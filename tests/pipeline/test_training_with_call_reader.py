@@ -54,7 +54,7 @@ def calibrated(parser: nqg.Parser, threshold: float) -> nqg.Parser:
 def test_a_sentence_without_derivation_is_read_as_a_call(parser: nqg.Parser) -> None:
     (grammar,) = parser.grammar_answers([SENTENCE])
     assert grammar.target is None
-    answer = parser.parse(SENTENCE)
+    answer = calibrated(parser, 0.0).parse(SENTENCE)
     assert answer.target == EXPECTED
     assert answer.system == CALLS
     assert answer.reading is None
@@ -63,7 +63,7 @@ def test_a_sentence_without_derivation_is_read_as_a_call(parser: nqg.Parser) -> 
 
 
 def test_where_both_agree_the_answer_is_the_grammars(parser: nqg.Parser) -> None:
-    answer = parser.parse("turn on the lights in the attic")
+    answer = calibrated(parser, 0.0).parse("turn on the lights in the attic")
     assert answer.target == 'on(room="attic")'
     assert answer.system == GRAMMAR
     assert answer.reading
@@ -93,7 +93,26 @@ def test_agreement_of_grammar_and_call_reader_adds_confidence(
 
 
 def test_a_negation_is_not_read_as_a_call(parser: nqg.Parser) -> None:
-    assert parser.parse("please do not dim the attic to 30 percent").target is None
+    sure = calibrated(parser, 0.0)
+    assert sure.parse("please do not dim the attic to 30 percent").target is None
+
+
+def test_without_confidence_the_grammar_alone_answers(parser: nqg.Parser) -> None:
+    assert parser.model.calibrator is None
+    assert parser.parse(SENTENCE).target is None
+
+
+@pytest.mark.parametrize("name", ["O'Hare", "Rome\\"])
+def test_a_value_that_would_end_its_quotes_is_not_read(name: str) -> None:
+    cities = ("Paris", "San Jose", "Oslo", "New York")
+    pairs = [(f"fly to {city}", f"fly(to='{city}')") for city in cities]
+    parser = nqg.train([*pairs, *PAIRS], settings=settings())
+    assert isinstance(parser, nqg.Parser)
+    sure = calibrated(parser, 0.0)
+    text = sure.model.text
+    assert "fly(to='Lima')" in (sure.calls_in(text.tokenized("fly to Lima")[0]) or {})
+    for program in sure.calls_in(text.tokenized(f"fly to {name}")[0]) or {}:
+        assert name not in program
 
 
 def test_a_sentence_of_several_clauses_is_not_read_as_one_call() -> None:
@@ -106,8 +125,9 @@ def test_a_sentence_of_several_clauses_is_not_read_as_one_call() -> None:
     ]
     text = settings().text
     chosen = replace(settings(), text=replace(text, sequence="allow"))
-    parser = nqg.train(pairs, settings=chosen)
-    assert isinstance(parser, nqg.Parser)
+    trained = nqg.train(pairs, settings=chosen)
+    assert isinstance(trained, nqg.Parser)
+    parser = calibrated(trained, 0.0)
     both = parser.model.text.tokenized(
         "kitchen lights on and please dim the den to 5 percent"
     )
@@ -120,7 +140,7 @@ def test_a_saved_model_reads_the_same(parser: nqg.Parser, tmp_path: Path) -> Non
     parser.save(tmp_path / "model")
     again = nqg.Parser.load(tmp_path / "model")
     assert again.model.call_reader == parser.model.call_reader
-    assert again.parse(SENTENCE).target == EXPECTED
+    assert calibrated(again, 0.0).parse(SENTENCE).target == EXPECTED
 
 
 def test_the_setting_trains_without_it() -> None:

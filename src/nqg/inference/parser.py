@@ -47,10 +47,10 @@ from nqg.inference.manual_reader import ManualReader
 from nqg.inference.sequences import sequence_answers
 from nqg.model.checkpoint import Provenance, SavedModel, load_model, save_model
 from nqg.model.confidence import (
-    PRIORS,
     Calibrator,
     CallEvidence,
     Evidence,
+    ValueContext,
     context_words,
     rule_pairs,
     value_contexts,
@@ -140,6 +140,12 @@ class Candidate(NamedTuple):
     target: str
     evidence: Evidence
     reading: Reading | None = None
+
+
+def _spells(model: SavedModel, program: str, tokens: Sequence[str]) -> bool:
+    """Whether a program has these tokens, apart from the order of arguments and white space."""
+    read = model.text.programs.normalized(program)
+    return sorted(" ".join(read)) == sorted(" ".join(tokens))
 
 
 @dataclass(slots=True)
@@ -357,7 +363,9 @@ class Parser(HubModel):
             model.text.sequence,
             self._legal_programs,
         )
-        if reader is None:
+        calibrator = model.calibrator
+        # Without confidence, nothing tells a reading from nonsense.
+        if reader is None or calibrator is None:
             return None
         calls: dict[str, CallEvidence] = {}
         if form and len(form.clauses(sentence.raw)) > 1:
@@ -365,13 +373,29 @@ class Parser(HubModel):
         day = self.options.today or date.today()
         (mentions,) = mentions_of(self.grammar, [sentence], day)
         texts = self.grammar.slots.free_text if self.grammar.slots else {}
+        words = sentence.words
         for reading in reader.readings(
-            sentence.words, sentence.words_as_written, mentions, texts
+            words, sentence.words_as_written, mentions, texts
         ):
-            target = model.program(reading.tokens, sentence.words)
+            target = model.program(reading.tokens, words)
             is_legal = legal is None or legal.accepts(reading.tokens)
-            if is_legal and target not in calls and not model.problem(target):
-                calls[target] = CallEvidence(*reading[1:])
+            # A value that would be read as more than a value is none.
+            is_legal = is_legal and _spells(model, target, reading.tokens)
+            if not is_legal or target in calls or model.problem(target):
+                continue
+            contexts = []
+            for start, end in reading.new_spans:
+                for mention in mentions:
+                    if start < mention.start and mention.end <= end:
+                        before = words[mention.start - 1]
+                        contexts.append(ValueContext(before, mention.slot, True))
+            calls[target] = CallEvidence(
+                reading.probability,
+                reading.fit,
+                reading.new_values,
+                reading.unread,
+                calibrator.contexts.hides_value(contexts),
+            )
         return calls
 
     def _candidates(
@@ -390,7 +414,13 @@ class Parser(HubModel):
         unknown = len(answer.unknown_words)
         for target, call in (calls or {}).items():
             if target != answer.target:
-                evidence = Evidence(None, bool(found), unknown=unknown, call=call)
+                evidence = Evidence(
+                    None,
+                    bool(found),
+                    unknown=unknown,
+                    hides_value=call.hides_value,
+                    call=call,
+                )
                 found.append(Candidate(target, evidence))
         return found
 
@@ -586,14 +616,13 @@ class Parser(HubModel):
             answer.reading is not None
             and answer.reading.derivation.hyperedges[0].rule in self.model.by_hand
         )
-        weights = calibrator.weights if calibrator else PRIORS[False]
-        best = candidates[0]
+        if calibrator is None:
+            return answer
+        weights, best = calibrator.weights, candidates[0]
         if not is_by_hand:
             best = max(candidates, key=lambda each: weights.logit(each.evidence))
         if best.reading is None:
-            return self._call_answer(answer, best)
-        if calibrator is None:
-            return answer
+            return self._call_answer(answer, best, calibrator)
         confidence = weights.confidence(best.evidence)
         if is_by_hand:
             # Folds have not tried the rule; a person says what it means.
@@ -605,9 +634,11 @@ class Parser(HubModel):
         )
         return self.by_manual_rules(judged)
 
-    def _call_answer(self, grammar: Answer, best: Candidate) -> Answer:
+    def _call_answer(
+        self, grammar: Answer, best: Candidate, calibrator: Calibrator
+    ) -> Answer:
         """An answer of the call reader, in the place of what the grammar says."""
-        call, calibrator = best.evidence.call, self.model.calibrator
+        call = best.evidence.call
         reason = f"the grammar reads {grammar.target}"
         if grammar.target is None:
             reason = f"the grammar has no program: {grammar.reason}"
@@ -620,8 +651,6 @@ class Parser(HubModel):
             reading=None,
             corrections=(),
         )
-        if calibrator is None:
-            return answer
         confidence = calibrator.weights.confidence(best.evidence)
         judged = with_threshold(
             replace(answer, confidence=confidence), self.least_confidence

@@ -142,7 +142,7 @@ class CallReading(NamedTuple):
     """A program, its probability among the readings, and what speaks against it.
 
     `fit` compares how well it explains the words with how common these are, `new_values` are those
-    that training lacks, and `unread` the known values that it leaves out.
+    that training lacks, at `new_spans`, and `unread` the known values that it leaves out.
     """
 
     tokens: tuple[str, ...]
@@ -150,6 +150,7 @@ class CallReading(NamedTuple):
     fit: float
     new_values: int
     unread: int
+    new_spans: tuple[tuple[int, int], ...] = ()
 
 
 class _Found(NamedTuple):
@@ -324,7 +325,7 @@ class CallReader:
                 score = math.log(factor * counts[known] / total)
                 value = _most_common(argument.values[known])
                 yield Segment(start, end, name, value, score, False)
-            elif is_open:
+            elif is_open and _is_safe(source[start:end], argument.quote):
                 of_length = (argument.lengths.get(str(length), 0) + 0.2) / (total + 1)
                 score = math.log(share * new * of_length * copied) - 1.0
                 score += sum(map(self._new_word_score, words[start:end]))
@@ -398,13 +399,15 @@ class CallReader:
         answers = []
         for key in sorted(chances, key=lambda key: (-chances[key], key))[:READINGS]:
             reading = first[key]
+            new = tuple(each[:2] for each in reading.segments if each.is_new)
             answers.append(
                 CallReading(
                     self._tokens(reading),
                     chances[key] / total,
                     (reading.score - background) / len(words),
-                    sum(segment.is_new for segment in reading.segments),
+                    len(new),
                     _unread(spans, reading.segments),
+                    new,
                 )
             )
         return answers
@@ -566,6 +569,14 @@ def name_words(name: str) -> list[str]:
             words.append(word)
             word = ""
     return [each.lower() for each in (*words, word) if each]
+
+
+def _is_safe(words: Sequence[str], quote: str) -> bool:
+    """Whether words can be a value: none ends its quotes, and without quotes there is one name."""
+    text = " ".join(words)
+    if not quote:
+        return text.isidentifier()
+    return quote not in text and "\\" not in text
 
 
 def _quoted(tokens: Sequence[str], quote: str) -> str:

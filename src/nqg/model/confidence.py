@@ -131,6 +131,8 @@ class CallEvidence:
     fit: float = 0.0
     new_values: int = 0
     unread: int = 0
+    # Whether a new value hides what training has as a value of another slot.
+    hides_value: bool = False
 
     def features(self) -> tuple[float, ...]:
         if self.probability is None:
