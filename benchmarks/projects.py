@@ -91,7 +91,7 @@ def measured(job: Job) -> Result:
     examples = job.examples()
     folder = FOLDER / job.project
     if job.folds:
-        settings = replace(settings, confidence=nqg.ConfidenceSettings(folds=0))
+        settings = replace(settings, confidence=nqg.ConfidenceSettings(folds=1))
         examples = in_scope(examples)
         shuffled = random.Random(SEED).sample(examples, len(examples))
         test = shuffled[job.fold :: job.folds]

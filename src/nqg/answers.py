@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 # How answers call their system: a parser, a sequence-to-sequence model, or both.
 GRAMMAR, SEQ2SEQ, BOTH = "grammar", "seq2seq", "both readers"
+# Without a derivation, one call of a grammar's model.
+CALLS = "call reader"
 # Why a parser abstains.
 NO_DERIVATION = "no derivation"
 ILLEGAL = "no valid program"

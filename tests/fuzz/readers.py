@@ -20,6 +20,7 @@ from nqg.files import read_json
 from nqg.grammar.grammar import Grammar
 from nqg.induction.search_log import read_search_log, settings_in_comments
 from nqg.induction.settings import InductionSettings
+from nqg.model.call_reader import CallReader
 from nqg.model.confidence import Calibrator, Evidence, RulePair
 from nqg.model.settings import TrainingSettings
 from nqg.paper.datasets import load_snips
@@ -95,6 +96,14 @@ def _calibrator(path: Path) -> object:
     found = calibrator.weights.confidence(Evidence(0.5, unseen=unseen))
     assert 0 <= found <= 1, found
     return str(calibrator)
+
+
+def _call_reader(path: Path) -> object:
+    reader = CallReader.read(path)
+    words = ["dim", "the", "old", "den", "not", "the", "cellar"]
+    readings = reader.readings(words, words, [], ())
+    assert all(0 <= reading.probability <= 1 for reading in readings), readings
+    return str(readings)
 
 
 def _record(path: Path) -> object:
@@ -244,6 +253,7 @@ READERS: Mapping[str, Reader] = {
         lambda path: read_answers(path, seeds.EXAMPLES[:2]),
         _texts(seeds.ANSWERS),
     ),
+    "calls": Reader("calls.json", _call_reader, _texts(seeds.CALLS)),
     "confidence": Reader("confidence.json", _calibrator, _texts(seeds.CALIBRATOR)),
     "geobase": Reader("geobase", read_geobase, _texts(seeds.GEOBASE)),
     "corpus": Reader(

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from nqg.data.example import Example
 from nqg.grammar.grammar import Grammar
+from nqg.model.call_reader import Argument, CallForm, CallReader, Function
 from nqg.model.confidence import (
     PRIORS,
     Calibrator,
@@ -130,6 +131,28 @@ CALIBRATOR = json.dumps(
             words=WordPairs((("jump", "twice", 1),)),
             vocabulary=("jump", "run", "twice"),
             has_seq2seq=True,
+        )
+    )
+)
+CALLS = json.dumps(
+    asdict(
+        CallReader(
+            (
+                CallForm("dim", {}, 2, {"dim": 2, "the": 2}),
+                CallForm("dim", {"level": "0"}, 1, {"darken": 1}),
+            ),
+            {
+                "room": Argument(
+                    {"name": 1},
+                    {"den": {'" den "': 1}, "wine cellar": {'" wine cellar "': 1}},
+                    {"the": 2},
+                    {"</s>": 2},
+                    {"1": 1, "2": 1},
+                    '"',
+                    verbatim=2,
+                )
+            },
+            {"dim": Function(3, ("room", "level"), {"room": 3})},
         )
     )
 )

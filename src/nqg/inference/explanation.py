@@ -14,7 +14,7 @@ from itertools import accumulate
 from rich.cells import cell_len
 from rich.text import Text
 
-from nqg.answers import Answer, Reading, in_percent
+from nqg.answers import CALLS, Answer, Reading, in_percent
 from nqg.grammar.derivation import target_spans
 from nqg.grammar.grammar import NonTerminal, Symbol, format_symbol
 
@@ -60,7 +60,7 @@ def described(answer: Answer, draw: Callable[[Reading], str] | None = None) -> s
         lines += abstention_lines(answer)
         if draw is not None and answer.withheld and answer.withheld.reading:
             lines += ["", draw(answer.withheld.reading)]
-    if answer.parts and answer.target is not None:
+    if answer.target is not None and (answer.parts or answer.system == CALLS):
         lines.append(
             f"{answer.credit}: {answer.reason}" if answer.reason else answer.credit
         )

@@ -40,7 +40,7 @@ from nqg.inference.parser import (
 )
 from nqg.inference.sequences import sequence_answers
 from nqg.model.checkpoint import RECORDS_FILE, Record, record_lines
-from nqg.model.confidence import Calibrator, Evidence
+from nqg.model.confidence import Calibrator, CallEvidence, Evidence
 from nqg.model_folder import SEQ2SEQ_KIND, HubModel, is_of_kind
 from nqg.preprocessing.preprocessor import TEXT_FILE, Preprocessor
 from nqg.types.tool_calls import RequiredArguments, missing_argument, program_misfit
@@ -170,12 +170,17 @@ class Hybrid(HubModel):
             readings=max(parser.options.readings, CANDIDATES_A_READER),
             least_confidence=0.0,
         )
-        answers = list(parser.with_options(options).single_answers(sentences))
+        answers = list(parser.with_options(options).grammar_answers(sentences))
+        calls = [
+            parser.calls_in(parser.model.text.tokenized(sentence)[0])
+            for sentence in sentences
+        ]
         proposals = reader.candidates(sentences, CANDIDATES_A_READER)
         # Programs of the grammar that the other reader did not propose are scored by it.
         tables: list[dict[str, float]] = []
         missing: list[tuple[int, str]] = []
         for number, (answer, proposed) in enumerate(zip(answers, proposals)):
+            others = [*legal_readings(answer), *(calls[number] or {})]
             table: dict[str, float] = {}
             for proposal in proposed:
                 if proposal.target is not None and proposal.target not in table:
@@ -184,14 +189,14 @@ class Hybrid(HubModel):
                     )
             tables.append(table)
             unscored = [
-                target for target in legal_readings(answer) if target not in table
+                target for target in dict.fromkeys(others) if target not in table
             ]
             missing += [(number, target) for target in unscored]
         pairs = [(sentences[number], target) for number, target in missing]
         for (number, target), log in zip(missing, reader.log_probabilities(pairs)):
             tables[number][target] = log
-        for answer, table in zip(answers, tables):
-            yield answer, joined_candidates(answer, table)
+        for answer, table, called in zip(answers, tables, calls):
+            yield answer, joined_candidates(answer, table, called)
 
     def _chosen(
         self,
@@ -425,9 +430,14 @@ def legal_readings(answer: Answer) -> dict[str, Reading]:
 
 
 def joined_candidates(
-    grammar: Answer, log_probabilities: Mapping[str, float]
+    grammar: Answer,
+    log_probabilities: Mapping[str, float],
+    calls: Mapping[str, CallEvidence] | None = None,
 ) -> list[CandidateProgram]:
-    """The candidates of both readers, given what the other one makes of each program."""
+    """The candidates of both readers, given what the other one makes of each program.
+
+    `calls` are those of the grammar's call reader, if it has one.
+    """
     readings = legal_readings(grammar)
     candidates = []
     for target, log_probability in log_probabilities.items():
@@ -436,6 +446,8 @@ def joined_candidates(
         if reading and reading.evidence:
             evidence = replace(reading.evidence, corrected=len(grammar.corrections))
         evidence = replace(evidence, log_probability=log_probability)
+        if calls is not None:
+            evidence = replace(evidence, call=calls.get(target, CallEvidence()))
         candidates.append(CandidateProgram(target, reading, evidence))
     return candidates
 

@@ -15,11 +15,12 @@ from functools import cached_property, partial
 from itertools import chain, compress, islice
 from operator import not_
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from nqg.answers import (
+    CALLS,
     GRAMMAR,
     ILLEGAL,
     KINDS,
@@ -48,7 +49,9 @@ from nqg.inference.sequences import sequence_answers
 from nqg.model.checkpoint import Provenance, SavedModel, load_model, save_model
 from nqg.model.confidence import (
     Calibrator,
+    CallEvidence,
     Evidence,
+    ValueContext,
     context_words,
     rule_pairs,
     value_contexts,
@@ -131,6 +134,20 @@ def withheld(answer: Answer, reason: str) -> Answer:
         reading=None,
         reason=reason,
     )
+
+
+class Candidate(NamedTuple):
+    """A program for a sentence, what speaks for it, and its derivation if it has one."""
+
+    target: str
+    evidence: Evidence
+    reading: Reading | None = None
+
+
+def _spells(model: SavedModel, program: str, tokens: Sequence[str]) -> bool:
+    """Whether a program has these tokens, apart from the order of arguments and white space."""
+    read = model.text.programs.normalized(program)
+    return sorted(" ".join(read)) == sorted(" ".join(tokens))
 
 
 @dataclass(slots=True)
@@ -283,15 +300,33 @@ class Parser(HubModel):
 
     def single_answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
         """The answers to sentences that are each read as one command."""
+        for answer, sentence in self._derived(sentences):
+            calls = self.calls_in(sentence)
+            yield self.with_nearest(self._judged(answer, calls))
+
+    def grammar_answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
+        """The same without the call reader."""
+        for answer, _ in self._derived(sentences):
+            yield self.with_nearest(self._judged(answer, None))
+
+    def candidates(self, sentences: Iterable[str]) -> Iterator[list[Candidate]]:
+        """The programs that the grammar and the call reader propose for each sentence."""
+        for answer, sentence in self._derived(sentences):
+            yield self._candidates(answer, self.calls_in(sentence))
+
+    def _derived(
+        self, sentences: Iterable[str]
+    ) -> Iterator[tuple[Answer, TokenizedSentence]]:
+        """What the grammar says of sentences, without confidence, and their first tokenization."""
         for window in windows(sentences):
-            yield from self._window(
-                [self.model.text.tokenized(sentence) for sentence in window]
-            )
+            tokenized = [self.model.text.tokenized(sentence) for sentence in window]
+            for answer, tokenizations in zip(self._window(tokenized), tokenized):
+                yield answer, tokenizations[0]
 
     def _window(
         self, window: Sequence[Sequence[TokenizedSentence]]
     ) -> Iterator[Answer]:
-        """The answers to sentences, each of which has one tokenization or more."""
+        """What the grammar says of sentences, each of which has one tokenization or more."""
         items = self._parsed([tokenizations[0] for tokenizations in window])
         # A sentence without a derivation is read again: with or without polite frames, and with
         # other contractions.
@@ -315,8 +350,80 @@ class Parser(HubModel):
                 }
             )
         for number, item in enumerate(items):
-            answer = self._judged(corrected.get(number) or self._with_gaps(item))
-            yield self.with_nearest(answer)
+            yield corrected.get(number) or self._with_gaps(item)
+
+    def calls_in(self, sentence: TokenizedSentence) -> dict[str, CallEvidence] | None:
+        """The calls that the call reader finds in a sentence; None where the model has no reader.
+
+        They are legal programs. A sentence of several clauses may hold several calls, of which the
+        reader would find one.
+        """
+        model = self.model
+        reader, form, legal = (
+            model.call_reader,
+            model.text.sequence,
+            self._legal_programs,
+        )
+        calibrator = model.calibrator
+        # Without confidence, nothing tells a reading from nonsense.
+        if reader is None or calibrator is None:
+            return None
+        calls: dict[str, CallEvidence] = {}
+        if form and len(form.clauses(sentence.raw)) > 1:
+            return calls
+        day = self.options.today or date.today()
+        (mentions,) = mentions_of(self.grammar, [sentence], day)
+        texts = self.grammar.slots.free_text if self.grammar.slots else {}
+        words = sentence.words
+        for reading in reader.readings(
+            words, sentence.words_as_written, mentions, texts
+        ):
+            target = model.program(reading.tokens, words)
+            is_legal = legal is None or legal.accepts(reading.tokens)
+            # A value that would be read as more than a value is none.
+            is_legal = is_legal and _spells(model, target, reading.tokens)
+            if not is_legal or target in calls or model.problem(target):
+                continue
+            contexts = []
+            for start, end in reading.new_spans:
+                for mention in mentions:
+                    if start < mention.start and mention.end <= end:
+                        before = words[mention.start - 1]
+                        contexts.append(ValueContext(before, mention.slot, True))
+            calls[target] = CallEvidence(
+                reading.probability,
+                reading.fit,
+                reading.new_values,
+                reading.unread,
+                calibrator.contexts.hides_value(contexts),
+            )
+        return calls
+
+    def _candidates(
+        self, answer: Answer, calls: Mapping[str, CallEvidence] | None
+    ) -> list[Candidate]:
+        """The grammar's program, then those of the call reader."""
+        found = []
+        reading = answer.reading
+        if answer.target is not None and reading is not None:
+            evidence = reading.evidence or Evidence(reading.probability)
+            evidence = replace(evidence, corrected=len(answer.corrections))
+            if calls is not None:
+                call = calls.get(answer.target, CallEvidence())
+                evidence = replace(evidence, call=call)
+            found.append(Candidate(answer.target, evidence, reading))
+        unknown = len(answer.unknown_words)
+        for target, call in (calls or {}).items():
+            if target != answer.target:
+                evidence = Evidence(
+                    None,
+                    bool(found),
+                    unknown=unknown,
+                    hides_value=call.hides_value,
+                    call=call,
+                )
+                found.append(Candidate(target, evidence))
+        return found
 
     def _corrected(
         self, sentences: Mapping[int, Sequence[TokenizedSentence]]
@@ -496,18 +603,31 @@ class Parser(HubModel):
             readings = tuple(map(with_evidence, item.answer.readings))
             item.answer = replace(item.answer, reading=reading, readings=readings)
 
-    def _judged(self, answer: Answer) -> Answer:
-        """The answer with its confidence, where the model was calibrated; an abstention where that
-        is too low.
+    def _judged(
+        self, answer: Answer, calls: Mapping[str, CallEvidence] | None
+    ) -> Answer:
+        """The likeliest of the candidates, with its confidence where the model was calibrated; an
+        abstention where that is too low.
         """
-        calibrator, reading = self.model.calibrator, answer.reading
+        calibrator = self.model.calibrator
         if calibrator and calibrator.refuses(answer.source_tokens):
             return replace(withheld(answer, KNOWN_OUT_OF_SCOPE), gaps=None)
-        if calibrator is None or reading is None or reading.evidence is None:
+        candidates = self._candidates(answer, calls)
+        if not candidates:
             return answer
-        evidence = replace(reading.evidence, corrected=len(answer.corrections))
-        confidence = calibrator.weights.confidence(evidence)
-        if reading.derivation.hyperedges[0].rule in self.model.by_hand:
+        is_by_hand = (
+            answer.reading is not None
+            and answer.reading.derivation.hyperedges[0].rule in self.model.by_hand
+        )
+        if calibrator is None:
+            return answer
+        weights, best = calibrator.weights, candidates[0]
+        if not is_by_hand:
+            best = max(candidates, key=lambda each: weights.logit(each.evidence))
+        if best.reading is None:
+            return self._call_answer(answer, best, calibrator)
+        confidence = weights.confidence(best.evidence)
+        if is_by_hand:
             # Folds have not tried the rule; a person says what it means.
             manual = self._manual_answer(answer.source)
             if manual and manual.target == answer.target:
@@ -515,6 +635,32 @@ class Parser(HubModel):
         judged = with_threshold(
             replace(answer, confidence=confidence), self.least_confidence
         )
+        return self.by_manual_rules(judged)
+
+    def _call_answer(
+        self, grammar: Answer, best: Candidate, calibrator: Calibrator
+    ) -> Answer:
+        """An answer of the call reader, in the place of what the grammar says."""
+        call = best.evidence.call
+        reason = f"the grammar reads {grammar.target}"
+        if grammar.target is None:
+            reason = f"the grammar has no program: {grammar.reason}"
+        answer = replace(
+            grammar,
+            target=best.target,
+            probability=call.probability if call else None,
+            system=CALLS,
+            reason=reason,
+            reading=None,
+            corrections=(),
+        )
+        confidence = calibrator.weights.confidence(best.evidence)
+        judged = with_threshold(
+            replace(answer, confidence=confidence), self.least_confidence
+        )
+        # An abstention says what the grammar lacks, if that is why.
+        if judged.target is None and grammar.target is None:
+            judged = replace(judged, system=GRAMMAR, reason=grammar.reason)
         return self.by_manual_rules(judged)
 
     def by_manual_rules(self, answer: Answer) -> Answer:

@@ -31,6 +31,7 @@ from nqg.extensions import load_extension
 from nqg.files import numbered_lines, strict_json, write_text
 from nqg.grammar.grammar import Grammar, Rule
 from nqg.model.bert_config import BertConfig
+from nqg.model.call_reader import CALLS_FILE, CallReader
 from nqg.model.confidence import CONFIDENCE_FILE, Calibrator
 from nqg.model.model_card import model_card
 from nqg.model.numpy_scorer import Float32Array, NumpyScorer, scorer_shapes
@@ -196,6 +197,7 @@ class SavedModel:
     language: ProgramLanguage | None = None
     tools: tuple[Tool, ...] = ()
     required: RequiredArguments = field(default_factory=dict)
+    call_reader: CallReader | None = None
 
     @property
     def trained_rules(self) -> tuple[Rule, ...]:
@@ -306,6 +308,8 @@ def _write_files(folder: Path, model: SavedModel) -> None:
         write_tools(folder / TOOLS_FILE, model.tools)
     if model.required:
         write_required(folder / REQUIRED_FILE, model.required)
+    if model.call_reader:
+        model.call_reader.write(folder / CALLS_FILE)
     if model.provenance.records:
         write_text(folder / RECORDS_FILE, record_lines(model.provenance.records))
     # The neural model.
@@ -382,6 +386,7 @@ READERS: Mapping[str, Callable[[Path], Any]] = {
     TEXT_FILE: Preprocessor.read,
     TOOLS_FILE: read_tools,
     REQUIRED_FILE: read_required,
+    CALLS_FILE: CallReader.read,
     TOKENIZER_FILE: read_tokenizer,
 }
 
@@ -432,6 +437,7 @@ def read_model(folder: Path, index: bytes, device: str | None) -> SavedModel:
         language=language,
         tools=files.get(TOOLS_FILE, ()),
         required=files.get(REQUIRED_FILE, {}),
+        call_reader=files.get(CALLS_FILE),
     )
     probe(model, folder)
     if RULES_FILE in files:

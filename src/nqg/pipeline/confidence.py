@@ -179,10 +179,7 @@ def candidates(
         for _, joint in replace(system, parser=informed).candidates(sentences):
             found.append([(each.target, each.evidence) for each in joint])
         return found
-    for answer in informed.single_answers(sentences):
-        found.append([])
-        if answer.target is not None and answer.reading and answer.reading.evidence:
-            corrected = len(answer.corrections)
-            evidence = replace(answer.reading.evidence, corrected=corrected)
-            found[-1].append((answer.target, evidence))
+    for programs in informed.candidates(sentences):
+        proposed = [(each.target, each.evidence) for each in programs]
+        found.append(proposed)
     return found

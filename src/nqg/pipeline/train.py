@@ -22,6 +22,7 @@ from nqg.induction.settings import InductionSettings
 from nqg.inference.hybrid import Hybrid, TokenSystem
 from nqg.inference.parser import Parser
 from nqg.inference.rules_by_hand import misfits
+from nqg.model.call_reader import CallReader
 from nqg.model.checkpoint import (
     MOST_NON_TERMINALS,
     Measurement,
@@ -62,6 +63,7 @@ from nqg.pipeline.task import (
 from nqg.preprocessing.training_text import TrainingText
 from nqg.run_config import DataFingerprint, sha256
 from nqg.slots.target_grammars import open_slot_categories
+from nqg.training.call_alignment import fit_call_reader
 from nqg.training.parser_training import ParserTraining
 from nqg.training.processes import Processes
 from nqg.types.python_tools import ToolSource, load_tools
@@ -184,6 +186,7 @@ class TrainedReaders:
     training: ParserTraining
     seq2seq: Seq2seq | None
     legal: LegalPrograms
+    has_call_reader: bool = True
 
     @property
     def model(self) -> SavedModel:
@@ -195,6 +198,7 @@ class TrainedReaders:
             language=task.language,
             tools=task.tools,
             required=self.legal.required,
+            call_reader=self._call_reader(),
         )
         if task.values:
             # In training, slots know the values of the training examples; from now on they find
@@ -203,6 +207,14 @@ class TrainedReaders:
                 model, grammar=replace(model.grammar, slots=task.text.slots)
             )
         return model
+
+    def _call_reader(self) -> CallReader | None:
+        text = self.legal.text
+        # Programs that are tokenised already are formal, and those of a database are queries.
+        is_code = text.preprocessor.programs.scheme == "code"
+        if not is_code or text.language or not self.has_call_reader:
+            return None
+        return fit_call_reader(text.training.pairs, text.preprocessor.slots.free_text)
 
     def system(self, model: SavedModel) -> Parser | Hybrid:
         parser = Parser(model)
@@ -278,7 +290,8 @@ def train_readers(
         examples = text.training.with_raw_sentences
         model = training.model
         second = train_seq2seq(reader, examples, run, grammar=model.grammar).seq2seq
-    return TrainedReaders(task, training, second, legal)
+    has_call_reader = settings.text.call_reader == "auto"
+    return TrainedReaders(task, training, second, legal, has_call_reader)
 
 
 def _learned_confidence(
