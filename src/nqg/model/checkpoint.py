@@ -60,7 +60,6 @@ from nqg.preprocessing.program_language import ProgramLanguage, read_language
 from nqg.run_config import DataFingerprint
 from nqg.settings_reader import read_dataclass
 from nqg.slots.target_grammars import legal_with, open_slot_categories
-from nqg.text.programs import ProgramTokenizer
 from nqg.types.target_grammar import TargetGrammar
 from nqg.types.tool_calls import (
     REQUIRED_FILE,
