@@ -5,11 +5,14 @@ from nqg.grammar.grammar import Rule
 from nqg.induction.corpus import underivable
 from nqg.induction.extraction import (
     Clause,
+    Extraction,
     closed_under_extraction,
     exchanged,
     gap_variants,
     split,
+    with_whole_terms,
 )
+from nqg.induction.induce import underivable_examples
 from nqg.induction.settings import InductionSettings
 from nqg.text.traces import Traces
 
@@ -159,3 +162,48 @@ def test_frames_exchange_words_that_others_exchange() -> None:
         for words in ("Who did NT_1 ?", "What did NT_1 ?", "Who NT_1 ?")
     ]
     assert clause("What NT_1 ? ### NT_1") in list(exchanged(frames))
+
+
+def test_words_that_stand_for_marks_are_written_in_their_rules() -> None:
+    nouns = ("cat", "dog", "cake")
+    rules = "NT_1 NT_2 NT_3 ### NT_1 ( nmod NT_2 NT_3 ( agent NT_2 ↑ ) )\nthat ### =\nwho ### ="
+    grammar = Grammar.parse(
+        "\n".join(
+            [rules, "sleeps ### sleep", *(f"{noun} ### {noun}" for noun in nouns)]
+        ),
+        3,
+    )
+    examples = [
+        Example(f"{noun} that sleeps", f"{noun} ( nmod = sleep ( agent = ↑ ) )")
+        for noun in nouns
+    ]
+    assert not list(underivable_examples(grammar, examples))
+    found = with_whole_terms(grammar, examples)
+    assert not list(underivable_examples(found, examples))
+    # Nobody says `who`, so that no rule has it.
+    assert [str(rule) for rule in found if rule.arity] == [
+        "NT_1 that NT_2 ### NT_1 ( nmod = NT_2 ( agent = ↑ ) )"
+    ]
+    assert with_whole_terms(found, examples) == found
+
+
+def test_a_frame_holds_no_word_of_a_clause() -> None:
+    rules = """
+    NT_1 NT_2 ### NT_2 ( theme = NT_1 )
+    NT_1 NT_2 NT_3 ### NT_2 ( agent = NT_1 , theme = NT_3 )
+    NT_1 was NT_2 ### NT_2 ( theme = NT_1 )
+    NT_1 was NT_2 by NT_3 ### NT_2 ( theme = NT_1 , agent = NT_3 )
+    NT_1 that NT_2 ### NT_1 ( nmod = NT_2 ( theme = ↑ ) )
+    NT_1 that NT_2 NT_3 ### NT_1 ( nmod = NT_2 ( agent = ↑ , theme = NT_3 ) )
+    NT_1 that was NT_2 ### NT_1 ( nmod = NT_2 ( theme = ↑ ) )
+    NT_1 that was NT_2 by NT_3 ### NT_1 ( nmod = NT_2 ( theme = ↑ , agent = NT_3 ) )
+    """
+    found = Extraction.of(
+        [Rule.parse(rule.strip()) for rule in rules.strip().split("\n")], TRACES
+    )
+    assert found is not None
+    assert [str(frame.rule()) for frame in found.frames] == [
+        "NT_1 that NT_2 ### NT_1 ( nmod = NT_2 )"
+    ]
+    variants = {str(each.rule()) for each in found.variants if not each.is_unary}
+    assert "was NT_1 by NT_2 ### NT_1 ( theme = ↑ , agent = NT_2 )" in variants

@@ -113,13 +113,19 @@ def test_pairs_are_counted_over_derivations() -> None:
     ) == (2, 0)
 
 
+def test_a_rule_that_training_never_needs_is_unseen_once() -> None:
+    known = RulePairs(((ROOT_PARENT, 0, 1, 3), (1, 0, 2, 1)))
+    new = [RulePair(1, 0, 3), RulePair(3, 0, 2), RulePair(3, 1, 1), RulePair(2, 0, 1)]
+    assert known.unseen([RulePair(ROOT_PARENT, 0, 1), *new]) == 2
+
+
 def test_pairs_of_rules_by_hand_are_not_unseen_since_training_could_have_none() -> None:
     known = RulePairs(((ROOT_PARENT, 0, 1, 3), (1, 0, 2, 1)))
     pairs = [
         RulePair(ROOT_PARENT, 0, 1),
         RulePair(1, 0, 3),
         RulePair(1, 0, 3),
-        RulePair(4, 0, 2),
+        RulePair(2, 0, 4),
         RulePair(2, 1, 5),
     ]
     assert known.unseen(pairs) == 3

@@ -22,7 +22,7 @@ from nqg.text.traces import (
 )
 
 CONTROL = Control(("xcomp",), ("agent",), ("agent",))
-TRACES = Traces((("nmod",),), (CONTROL,), ("?",))
+TRACES = Traces((("nmod",),), (CONTROL,), ("?",), marks=("who",), binds_many=False)
 NOUNS = [f"noun{number}" for number in range(12)]
 
 
@@ -97,18 +97,72 @@ def test_the_nearest_binder_binds() -> None:
     assert TRACES.decode(tokens(program)) == tokens(decoded)
 
 
-def programs_with_relative_clauses() -> list[tuple[str, ...]]:
-    programs = []
+def pair(sentence: str, program: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return tokens(sentence), tokens(program)
+
+
+def pairs_with_relative_clauses() -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+    pairs = []
     for noun in NOUNS:
         clause = f"eat ( agent = {noun} , theme = cake )"
-        programs.append(f"see ( theme = {noun} ( nmod = {clause} ) )")
-        programs.append(f"try ( agent = {noun} , xcomp = eat ( agent = {noun} ) )")
-    programs += ["eat ( agent = ? )"] * 40
-    return list(map(tokens, programs))
+        program = f"see ( theme = {noun} ( nmod = {clause} ) )"
+        pairs.append(pair(f"see {noun} that ate", program))
+        program = f"try ( agent = {noun} , xcomp = eat ( agent = {noun} ) )"
+        pairs.append(pair(f"{noun} tried to eat", program))
+    pairs += [pair("who ate", "eat ( agent = ? )")] * 40
+    return pairs
 
 
-def test_binders_control_and_filler_are_found_in_programs() -> None:
-    assert fit_traces(programs_with_relative_clauses()) == TRACES
+def test_binders_control_filler_and_marks_are_found_in_pairs() -> None:
+    assert fit_traces(pairs_with_relative_clauses()) == TRACES
+
+
+def test_a_word_of_statements_is_no_mark() -> None:
+    statement = pair("see who ate", "see ( theme = eater )")
+    traces = fit_traces([*pairs_with_relative_clauses(), statement])
+    assert traces == replace(TRACES, marks=())
+
+
+def test_a_binder_may_bind_two_traces_where_training_has_two() -> None:
+    twice = pair("cat saw itself", "cat ( nmod = see ( agent = cat , theme = cat ) )")
+    traces = fit_traces([*pairs_with_relative_clauses(), twice])
+    assert traces == replace(TRACES, binds_many=True)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "program", "problem"),
+    [
+        ("who slept", "sleep ( agent = ? )", ""),
+        ("who tried", "try ( agent = ? , xcomp = run ( agent = ? ) )", ""),
+        ("", "sleep ( agent = ? )", ""),
+        ("who slept", "sleep", "'?' is there 0 times; 'who' asks for one"),
+        (
+            "who saw who",
+            "see ( agent = ? , theme = ? )",
+            "'?' is there 2 times; 'who' asks for one",
+        ),
+        ("saw", "see ( agent = ? )", "'?' is there, but the sentence is no question"),
+        (
+            "cat that saw",
+            "cat ( nmod = see ( agent = cat , theme = cat ) )",
+            "'nmod' refers to 'cat' 2 times",
+        ),
+        (
+            "cat that tried to run",
+            "cat ( nmod = try ( agent = cat , xcomp = run ( agent = cat ) ) )",
+            "",
+        ),
+        (
+            "cat that slept",
+            "cat ( nmod = sleep ( agent = dog ) )",
+            "'nmod' does not refer to 'cat'",
+        ),
+    ],
+)
+def test_a_clause_lacks_an_argument_just_where_something_binds_its_trace(
+    sentence: str, program: str, problem: str
+) -> None:
+    assert TRACES.problem(tokens(program), tokens(sentence)) == problem
 
 
 @pytest.mark.parametrize(
@@ -120,18 +174,20 @@ def test_binders_control_and_filler_are_found_in_programs() -> None:
     ],
 )
 def test_one_exception_is_enough_for_no_traces(other: str) -> None:
-    assert fit_traces([*programs_with_relative_clauses(), tokens(other)]) is None
+    assert fit_traces([*pairs_with_relative_clauses(), pair("", other)]) is None
 
 
 def test_a_word_that_a_binder_is_above_is_no_filler() -> None:
     program = "cat ( nmod = see ( agent = cat , theme = ? ) )"
-    traces = fit_traces([*programs_with_relative_clauses(), tokens(program)])
+    traces = fit_traces([*pairs_with_relative_clauses(), pair("", program)])
     assert traces is not None
     assert traces.filler is None
+    assert not traces.marks
 
 
 def test_programs_of_other_forms_have_no_traces() -> None:
-    assert fit_traces([tokens("I_JUMP I_WALK"), tokens("answer ( loc ( a ) )")]) is None
+    programs = ("I_JUMP I_WALK", "answer ( loc ( a ) )")
+    assert fit_traces([pair("", program) for program in programs]) is None
 
 
 def test_what_is_too_deep_is_left_as_it_is() -> None:

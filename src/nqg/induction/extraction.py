@@ -30,9 +30,18 @@ from nqg.induction.description_length import (
     rule_bits,
 )
 from nqg.induction.induce import underivable_examples
+from nqg.induction.obligatory import MOST_GROWTH, needed_rules
 from nqg.induction.search import CandidateGrammar, derivable_rules
 from nqg.induction.settings import InductionSettings
-from nqg.text.traces import TRACE, ProgramTerm, Tokens, Traces, parse_term, subterms
+from nqg.text.traces import (
+    MARKS,
+    TRACE,
+    ProgramTerm,
+    Tokens,
+    Traces,
+    parse_term,
+    subterms,
+)
 from nqg.types.target_grammar import TargetGrammar
 
 # Clauses that a frame must be seen with.
@@ -105,6 +114,50 @@ class Clause:
         term = parse_term(target)
         assert term is not None, "a term in the place of a leaf or of a whole term"
         return Clause(tuple(source), term).numbered()
+
+
+def with_whole_terms(grammar: Grammar, examples: Sequence[Example]) -> Grammar:
+    """The grammar without rules that read a word as a mark, if its examples need not much else.
+
+    A search may find `that ### =` and `NT_1 NT_2 NT_3 ### NT_1 ( nmod NT_2 NT_3 )`, which is no term.
+    Such rules are composed.
+    """
+    marks = [rule for rule in grammar if MARKS.issuperset(rule.target)]
+    broken: dict[Rule, None] = {}
+    whole: dict[Rule, None] = {}
+    for rule in grammar:
+        for number in range(1, rule.arity + 1):
+            if Clause.of(rule) is not None:
+                continue
+            for mark in marks:
+                clause = _with_mark(rule, f"NT_{number}", mark)
+                if clause is not None:
+                    broken[rule] = None
+                    whole[clause.rule()] = None
+    if not broken:
+        return grammar
+    gone = {*marks, *broken}
+    kept = [rule for rule in grammar if rule not in gone]
+    bound = grammar.max_non_terminals
+    lost = list(underivable_examples(Grammar.of(kept, bound), examples))
+    needed = needed_rules(kept, list(whole), lost, bound)
+    if needed is None or len(needed) > MOST_GROWTH * len(broken):
+        return grammar
+    return Grammar.of([*kept, *needed], bound)
+
+
+def _with_mark(rule: Rule, non_terminal: str, mark: Rule) -> Clause | None:
+    """A rule with a mark for a non-terminal, if that makes its target a term."""
+    sides = []
+    for side, words in ((rule.source, mark.source), (rule.target, mark.target)):
+        tokens = list[str]()
+        for token in map(format_symbol, side):
+            tokens += map(str, words) if token == non_terminal else [token]
+        sides.append(tuple(tokens))
+    term = parse_term(sides[1])
+    if term is None:
+        return None
+    return Clause(sides[0], term).numbered()
 
 
 def is_non_terminal(token: str) -> bool:
@@ -253,6 +306,7 @@ class Extraction:
             framed = split(whole, traces)
             if framed is not None:
                 splits.append(framed)
+        splits = _with_whole_clauses(splits, parts, traces)
         # Frames that several clauses have show which clauses there are, and these their variants.
         shared = _with_shared_frames(splits)
         parts |= dict.fromkeys(framed.clause for framed in shared)
@@ -347,6 +401,35 @@ def _with_shared_frames(splits: Sequence[ClauseSplit]) -> list[ClauseSplit]:
     for each in splits:
         clauses[each.frame].add(each.clause)
     return [each for each in splits if len(clauses[each.frame]) >= FEWEST_CLAUSES]
+
+
+def _with_whole_clauses(
+    splits: Sequence[ClauseSplit], bare: Iterable[Clause], traces: Traces
+) -> list[ClauseSplit]:
+    """The splits without those whose frame holds words of the clause.
+
+    `NT_1 that was NT_2` is no frame if *was* belongs to a clause, `was NT_1 ### NT_1 ( theme = ↑ )`,
+    in the frame `NT_1 that NT_2`.
+    """
+    shared = _with_shared_frames(splits)
+    clauses = dict.fromkeys([*bare, *(each.clause for each in shared)])
+    keywords = _trace_keywords(clauses)
+    frames = dict.fromkeys(each.frame for each in shared)
+    derived: defaultdict[Clause, set[Clause]] = defaultdict(set)
+    for clause in clauses:
+        for variant in gap_variants(clause, keywords):
+            # A lone non-terminal has no words.
+            if variant.is_unary:
+                continue
+            for frame in frames:
+                whole = frame.composed(hole_of(frame, traces), variant)
+                derived[whole].add(frame)
+    kept = []
+    for each in splits:
+        whole = each.frame.composed(hole_of(each.frame, traces), each.clause)
+        if derived[whole] <= {each.frame}:
+            kept.append(each)
+    return kept
 
 
 def _trace_keywords(clauses: Iterable[Clause]) -> set[Tokens]:

@@ -186,7 +186,8 @@ class ScoredCharts:
         Where its program is not one, that is the best legal reading; where training never had some
         of its pairs of rules, the most probable legal reading with the fewest such pairs.
         """
-        if not first.is_legal and self.model and self.model.is_misread(first.target):
+        model, words = self.model, first.derivation.source
+        if not first.is_legal and model and model.is_misread(first.target, words):
             readings = self.n_best(sentence, N_BEST, options)
         else:
             unseen = self.unseen_rule_pairs(first.derivation)
@@ -317,7 +318,7 @@ class ScoredCharts:
             if not self.model.text.slots.is_safely_quoted(rule.slot, value, quote):
                 text = " ".join(value)
                 return f"{ILLEGAL}: a value has marks that would end it too soon: {text:.80}"
-        reason = self.model.problem(program)
+        reason = self.model.problem(program, derivation.source)
         return reason and f"{ILLEGAL}: {reason}"
 
     def probabilities(

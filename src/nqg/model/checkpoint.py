@@ -61,7 +61,6 @@ from nqg.preprocessing.program_language import ProgramLanguage, read_language
 from nqg.run_config import DataFingerprint
 from nqg.settings_reader import read_dataclass
 from nqg.slots.target_grammars import legal_with, open_slot_categories
-from nqg.text.programs import ProgramTokenizer
 from nqg.types.target_grammar import TargetGrammar
 from nqg.types.tool_calls import (
     REQUIRED_FILE,
@@ -207,20 +206,19 @@ class SavedModel:
     def untrained_rules(self) -> tuple[Rule, ...]:
         return self.grammar.rules[len(self.scorer.rules) :]
 
-    @property
-    def programs(self) -> ProgramLanguage | ProgramTokenizer:
-        """What knows how programs are written, and what is wrong with one."""
-        return self.language or self.text.programs
-
     def program(self, tokens: Sequence[str], words: Sequence[str] = ()) -> str:
         """The program of tokens for a sentence of `words`, as the training data would write it."""
         if self.language:
             return self.language.render(tokens)
         return self.text.program(tokens, words)
 
-    def problem(self, program: str) -> str:
-        """Why a program is not one of this model, as far as no grammar says it; "" if it is."""
-        return self.programs.problem(program) or self.call_problem(program)
+    def problem(self, program: str, words: Sequence[str] = ()) -> str:
+        """Why a program is not one of this model for a sentence of `words`, as far as no grammar says
+        it; "" if it is.
+        """
+        if self.language:
+            return self.language.problem(program) or self.call_problem(program)
+        return self.text.programs.problem(program, words) or self.call_problem(program)
 
     def call_problem(self, program: str) -> str:
         """Why the calls of a program do not fit the tools, or lack an argument; "" if all is well.
@@ -239,9 +237,10 @@ class SavedModel:
             return missing_argument(program, required)
         return ""
 
-    def is_misread(self, program: str) -> bool:
+    def is_misread(self, program: str, words: Sequence[str]) -> bool:
         """Whether a program has a flaw that other readings of its sentence may not have."""
-        return bool(self.text.programs.problem(program) or self.call_problem(program))
+        problem = self.text.programs.problem(program, words)
+        return bool(problem or self.call_problem(program))
 
     @property
     def legal_programs(self) -> TargetGrammar | None:

@@ -117,13 +117,22 @@ class RulePairs:
     def count(self, pair: RulePair) -> int:
         return self.children[pair[:2]][pair.child]
 
+    @cached_property
+    def used(self) -> frozenset[int]:
+        """The rules that training has, and the parent of the first."""
+        return frozenset((ROOT_PARENT, *(row[2] for row in self.rows)))
+
     def unseen(self, pairs: Iterable[RulePair], trained: float = math.inf) -> int:
         """How many pairs training never had.
 
-        Pairs of rules by hand, from number `trained` on, do not count: training could not have any.
+        A rule that no training example needs is unseen once, where it stands: all pairs of its
+        arguments are unseen whatever they are, and tell nothing. Pairs of rules by hand, from number
+        `trained` on, do not count: training could not have any.
         """
         learned = {pair for pair in pairs if max(pair.parent, pair.child) < trained}
-        return sum(not self.count(pair) for pair in learned)
+        return sum(
+            pair.parent in self.used and not self.count(pair) for pair in learned
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,9 @@ from nqg.errors import counted
 from nqg.files import write_text
 from nqg.grammar.grammar import Grammar, Rule
 from nqg.induction.description_length import DescriptionLength, description_length
-from nqg.induction.extraction import closed_under_extraction
+from nqg.induction.extraction import closed_under_extraction, with_whole_terms
 from nqg.induction.induce import Induction
+from nqg.induction.obligatory import with_obligatory_words
 from nqg.induction.search_log import StepRecord, grammar_comments, induction_config
 from nqg.induction.settings import InductionSettings
 from nqg.induction.tuning import BUDGET, trials
@@ -236,6 +237,8 @@ def _search(
     traces = task.text.programs.traces
     if traces:
         induced = len(grammar)
+        grammar = with_whole_terms(grammar, examples)
+        grammar = with_obligatory_words(grammar, examples)
         grammar = closed_under_extraction(grammar, examples, traces, types, settings)
         run.detail(f"[traces] {induced:,} rules, {len(grammar):,} with all gaps")
     # Folds are silent; the training itself tells what was induced.

@@ -57,7 +57,7 @@ class TrainingText:
 
     def with_traces(self) -> TrainingText:
         """The same with traces for copies in programs, where these have any."""
-        traces = fit_traces(pair.program for pair in self.pairs)
+        traces = fit_traces((pair.sentence.words, pair.program) for pair in self.pairs)
         if traces is None:
             return self
         programs = replace(self.text.programs, traces=traces)

@@ -241,8 +241,10 @@ class ProgramTokenizer:
             gap = self.gap(left, Atom("", LINE_END))
         return program + gap
 
-    def problem(self, program: str) -> str:
-        """Why a program is not like those of the training data, as far as no grammar says it."""
+    def problem(self, program: str, words: Sequence[str] = ()) -> str:
+        """Why a program is not like those of the training data, as far as no grammar says it; with
+        the `words` of its sentence, also why it is none for these.
+        """
         keyword = None
         if not self.keywords_repeat:
             keyword = repeated_keyword(program)
@@ -256,7 +258,7 @@ class ProgramTokenizer:
             reason = reason or self.calls.problem(tokens)
             tokens = self.calls.encode(tokens)
         if self.traces:
-            reason = reason or self.traces.problem(tokens)
+            reason = reason or self.traces.problem(tokens, words)
         return reason
 
     def gap(self, left: Atom, right: Atom) -> str:

@@ -10,6 +10,10 @@ rules can compose it. Where a trace is bound by nothing it stands for the *fille
 questions: `eat ( agent = Emma , theme = ? )` has `?` where a clause about a cake has its trace.
 `Control` is the same for a sibling: `plan ( agent = Emma , xcomp = sleep ( agent = Emma ) )`.
 
+A clause lacks one argument where something binds its trace, and none elsewhere. So a program is none
+if a binder holds two copies where training has one, if a question asks for nothing or for two things,
+or if a statement asks: the *marks* of questions are words that just these sentences have.
+
 Binders are fitted to programs, and used only where each program survives the round trip.
 """
 
@@ -160,6 +164,10 @@ class Traces:
     binders: tuple[Tokens, ...]
     controls: tuple[Control, ...] = ()
     filler: Tokens | None = None
+    # Words of all sentences whose programs have the filler, and of no others.
+    marks: Tokens = ()
+    # Whether a binder may hold more than one copy.
+    binds_many: bool = True
 
     def encode(self, tokens: Tokens) -> Tokens:
         """A program with traces for copies.
@@ -178,24 +186,54 @@ class Traces:
             return tokens
         return self._decoded(term, self.filler or (TRACE,)).tokens()
 
-    def problem(self, tokens: Sequence[str]) -> str:
-        """Why a program is none of those that traces were fitted to; "" if it may be one.
+    def problem(self, tokens: Sequence[str], words: Sequence[str] = ()) -> str:
+        """Why a program, of a sentence of `words`, is none of those that traces were fitted to; ""
+        if it may be one.
 
-        >>> Traces(binders=(("nmod",),)).problem("cat ( nmod = sleep )".split())
+        >>> traces = Traces(binders=(("nmod",),), filler=("?",), marks=("who",))
+        >>> traces.problem("cat ( nmod = sleep )".split())
         "'nmod' does not refer to 'cat'"
+        >>> traces.problem("sleep".split(), "who slept".split())
+        "'?' is there 0 times; 'who' asks for one"
         """
         if any(map(self.is_trace, tokens)):
             return "a part refers to nothing"
         term = parse_term(tokens)
         if term is None:
             return ""
+        for keyword, head, copies in self._bound(term):
+            if not copies:
+                return f"'{keyword}' does not refer to '{head}'"
+        term = self._controlled(term)
+        for keyword, head, copies in self._bound(term):
+            if copies > 1 and not self.binds_many:
+                return f"'{keyword}' refers to '{head}' {copies} times"
+        return self._misplaced_question(term, words)
+
+    def _bound(self, term: ProgramTerm) -> Iterator[tuple[str, str, int]]:
+        """Each binder in a term, the head above it, and how many copies of that it holds."""
         for holder in subterms(term):
             for argument in holder.arguments:
-                copies = leaves(argument.value, holder.head, self.binders)
-                if argument.keyword in self.binders and next(copies, None) is None:
-                    keyword = " ".join(argument.keyword)
-                    return f"'{keyword}' does not refer to '{' '.join(holder.head)}'"
+                if argument.keyword in self.binders:
+                    copies = leaves(argument.value, holder.head, self.binders)
+                    keyword, head = " ".join(argument.keyword), " ".join(holder.head)
+                    yield keyword, head, len(list(copies))
+
+    def _misplaced_question(self, term: ProgramTerm, words: Sequence[str]) -> str:
+        """Why a sentence of `words` does not ask what a program does; without words, ""."""
+        if self.filler is None or not self.marks or not words:
+            return ""
+        asked, filler = self._fillers(term), " ".join(self.filler)
+        marks = [word for word in words if word in self.marks]
+        if marks and asked != 1:
+            return f"'{filler}' is there {asked} times; '{marks[0]}' asks for one"
+        if asked and not marks:
+            return f"'{filler}' is there, but the sentence is no question"
         return ""
+
+    def _fillers(self, term: ProgramTerm) -> int:
+        """How many things a program asks for, copies of siblings aside."""
+        return sum(each.is_leaf and each.head == self.filler for each in subterms(term))
 
     def is_trace(self, token: str) -> bool:
         return token.startswith(TRACE)
@@ -291,32 +329,59 @@ def _with_argument(term: ProgramTerm, keyword: Tokens, head: Tokens) -> ProgramT
     return term
 
 
-def fit_traces(programs: Iterable[Tokens]) -> Traces | None:
-    """The traces of programs like these; None where no keyword is a binder.
+def fit_traces(pairs: Iterable[tuple[Sequence[str], Tokens]]) -> Traces | None:
+    """The traces of programs like these, each with the words of its sentence; None where no keyword
+    is a binder.
 
-    >>> nouns = [f"n{number}" for number in range(10)]
-    >>> programs = [f"see ( theme = {n} ( nmod = eat ( agent = {n} ) ) )" for n in nouns]
-    >>> fit_traces(tuple(program.split()) for program in programs).binders
+    >>> pairs = []
+    >>> for noun in map("n{}".format, range(10)):
+    ...     program = f"see ( theme = {noun} ( nmod = eat ( agent = {noun} ) ) )"
+    ...     pairs.append((["see", noun, "that", "eats"], tuple(program.split())))
+    >>> fit_traces(pairs).binders
     (('nmod',),)
     """
-    terms = []
-    for program in programs:
+    terms, sentences = [], []
+    for words, program in pairs:
         if any(token.startswith(TRACE) for token in program):
             return None
         term = parse_term(program)
         if term is not None:
             terms.append(term)
+            sentences.append(words)
     binders = _fitted_binders(terms)
     if not binders:
         return None
     traces = Traces(binders, _fitted_controls(terms))
-    traces = replace(traces, filler=_fitted_filler(terms, traces))
-    # Nothing may be lost.
-    for term in terms:
+    traces = replace(traces, filler=_fitted_filler(terms, traces), binds_many=False)
+    if any(traces.problem(term.tokens()) for term in terms):
+        traces = replace(traces, binds_many=True)
+    traces = replace(traces, marks=_fitted_marks(sentences, terms, traces))
+    # Nothing may be lost, and nothing that training has is refused.
+    for words, term in zip(sentences, terms):
         tokens = term.tokens()
         if traces.decode(traces.encode(tokens)) != tokens:
             return None
+        if traces.problem(tokens, words):
+            traces = replace(traces, marks=())
     return traces
+
+
+def _fitted_marks(
+    sentences: Iterable[Sequence[str]], terms: Iterable[ProgramTerm], traces: Traces
+) -> Tokens:
+    """The words of all sentences whose programs have the filler, without those of others."""
+    if traces.filler is None:
+        return ()
+    marks: set[str] | None = None
+    others = set[str]()
+    for words, term in zip(sentences, terms):
+        if not any(each.head == traces.filler for each in subterms(term)):
+            others.update(words)
+        elif marks is None:
+            marks = set(words)
+        else:
+            marks &= set(words)
+    return tuple(sorted((marks or set()) - others))
 
 
 def subterms(term: ProgramTerm) -> Iterator[ProgramTerm]:
