@@ -15,7 +15,7 @@ from pathlib import Path
 
 from nqg.data.example import Example
 from nqg.grammar.grammar import Grammar
-from nqg.model.call_reader import Argument, CallForm, CallReader, Function
+from nqg.model.call_reader import ArgumentUse, CallForm, CallReader, FunctionUse
 from nqg.model.confidence import (
     PRIORS,
     Calibrator,
@@ -142,7 +142,7 @@ CALLS = json.dumps(
                 CallForm("dim", {"level": "0"}, 1, {"darken": 1}),
             ),
             {
-                "room": Argument(
+                "room": ArgumentUse(
                     {"name": 1},
                     {"den": {'" den "': 1}, "wine cellar": {'" wine cellar "': 1}},
                     {"the": 2},
@@ -152,7 +152,7 @@ CALLS = json.dumps(
                     verbatim=2,
                 )
             },
-            {"dim": Function(3, ("room", "level"), {"room": 3})},
+            {"dim": FunctionUse(3, ("room", "level"), {"room": 3})},
         )
     )
 )

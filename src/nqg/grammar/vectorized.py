@@ -43,7 +43,7 @@ def is_suited(graph: Hypergraph) -> bool:
     return graph.hyperedges >= LARGE_GRAPH and not are_compiled()
 
 
-class Level(NamedTuple):
+class NodeLevel(NamedTuple):
     """Nodes that are independent of each other, and their hyperedges, one node after the other."""
 
     nodes: Int64Array  # (n,)
@@ -61,7 +61,7 @@ class Level(NamedTuple):
         return np.repeat(np.arange(len(self.nodes)), self.sizes)
 
 
-def levels(graph: Hypergraph) -> list[Level]:
+def levels(graph: Hypergraph) -> list[NodeLevel]:
     """The levels of a graph, children first; nodes keep their order."""
     # Numbers of 16 bits are sorted by radix.
     lengths = (graph.ends - graph.starts).astype(np.uint16)
@@ -73,7 +73,7 @@ def levels(graph: Hypergraph) -> list[Level]:
     found = []
     for low, high in zip(bounds.tolist(), bounds[1:].tolist()):
         rows = hyperedges[first[low] : first[high]]
-        found.append(Level(order[low:high], sizes[low:high], rows))
+        found.append(NodeLevel(order[low:high], sizes[low:high], rows))
     return found
 
 
@@ -123,7 +123,7 @@ def max_inside(graph: Hypergraph, weights: FloatArray) -> FloatArray:
 
 
 def _terms(
-    graph: Hypergraph, level: Level, weights: FloatArray, inside: FloatArray
+    graph: Hypergraph, level: NodeLevel, weights: FloatArray, inside: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """The score of each hyperedge over its children, and the best one of each node."""
     terms = weights[level.hyperedges]
@@ -238,7 +238,9 @@ class _Refiner:
             is_kept &= reachable(graph, roots)
         return subgraph(graph, is_kept[graph.owners()])
 
-    def _combinations(self, level: Level) -> tuple[Int64Array, Int64Array, Int64Array]:
+    def _combinations(
+        self, level: NodeLevel
+    ) -> tuple[Int64Array, Int64Array, Int64Array]:
         """Rows of the level's hyperedges with each combination of the goals of their children, and
         the kind of what it derives or NO_KIND: (m,), (m, K), (m,).
 
@@ -246,7 +248,7 @@ class _Refiner:
         """
         raise NotImplementedError
 
-    def _candidates(self, level: Level) -> Int64Array:
+    def _candidates(self, level: NodeLevel) -> Int64Array:
         """The rows of a level's hyperedges whose children all have goals."""
         children = self._charts.children[level.hyperedges]
         has_goals = (self._goals[children] > 0).all(axis=1)
@@ -276,7 +278,7 @@ class _Refiner:
         return counted
 
     def _number(
-        self, level: Level, places: Int64Array, kinds: Int64Array
+        self, level: NodeLevel, places: Int64Array, kinds: Int64Array
     ) -> Int64Array:
         """The goals of these kinds of nodes of the level; new ones are in the order of their first."""
         width = int(kinds.max(initial=0)) + 1
@@ -327,7 +329,9 @@ class TypeRefiner(_Refiner):
         of_nodes = lengths[self._sentences]
         self._is_whole = (charts.starts == 0) & (charts.ends == of_nodes)
 
-    def _combinations(self, level: Level) -> tuple[Int64Array, Int64Array, Int64Array]:
+    def _combinations(
+        self, level: NodeLevel
+    ) -> tuple[Int64Array, Int64Array, Int64Array]:
         types, children = self._types, self._charts.children[level.hyperedges]
         rules = self._rules[level.hyperedges]
         nodes = level.owners
@@ -390,7 +394,9 @@ class GoalRefiner(_Refiner):
         self._numbers: dict[str, int] = {}
         self._pieces_of_rules: dict[int, list[str | int]] = {}
 
-    def _combinations(self, level: Level) -> tuple[Int64Array, Int64Array, Int64Array]:
+    def _combinations(
+        self, level: NodeLevel
+    ) -> tuple[Int64Array, Int64Array, Int64Array]:
         children = self._charts.children[level.hyperedges]
         nodes = level.owners
         sentences = self._sentences[nodes]

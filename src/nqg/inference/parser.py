@@ -136,7 +136,7 @@ def withheld(answer: Answer, reason: str) -> Answer:
     )
 
 
-class Candidate(NamedTuple):
+class Proposal(NamedTuple):
     """A program for a sentence, what speaks for it, and its derivation if it has one."""
 
     target: str
@@ -309,7 +309,7 @@ class Parser(HubModel):
         for answer, _ in self._derived(sentences):
             yield self.with_nearest(self._judged(answer, None))
 
-    def candidates(self, sentences: Iterable[str]) -> Iterator[list[Candidate]]:
+    def candidates(self, sentences: Iterable[str]) -> Iterator[list[Proposal]]:
         """The programs that the grammar and the call reader propose for each sentence."""
         for answer, sentence in self._derived(sentences):
             yield self._candidates(answer, self.calls_in(sentence))
@@ -401,7 +401,7 @@ class Parser(HubModel):
 
     def _candidates(
         self, answer: Answer, calls: Mapping[str, CallEvidence] | None
-    ) -> list[Candidate]:
+    ) -> list[Proposal]:
         """The grammar's program, then those of the call reader."""
         found = []
         reading = answer.reading
@@ -411,7 +411,7 @@ class Parser(HubModel):
             if calls is not None:
                 call = calls.get(answer.target, CallEvidence())
                 evidence = replace(evidence, call=call)
-            found.append(Candidate(answer.target, evidence, reading))
+            found.append(Proposal(answer.target, evidence, reading))
         unknown = len(answer.unknown_words)
         for target, call in (calls or {}).items():
             if target != answer.target:
@@ -422,7 +422,7 @@ class Parser(HubModel):
                     hides_value=call.hides_value,
                     call=call,
                 )
-                found.append(Candidate(target, evidence))
+                found.append(Proposal(target, evidence))
         return found
 
     def _corrected(
@@ -638,7 +638,7 @@ class Parser(HubModel):
         return self.by_manual_rules(judged)
 
     def _call_answer(
-        self, grammar: Answer, best: Candidate, calibrator: Calibrator
+        self, grammar: Answer, best: Proposal, calibrator: Calibrator
     ) -> Answer:
         """An answer of the call reader, in the place of what the grammar says."""
         call = best.evidence.call

@@ -103,7 +103,7 @@ class CallForm:
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class FunctionUse:
     """How often a function is called, and with each argument from the sentence; `order` has all."""
 
     count: int
@@ -112,7 +112,7 @@ class Function:
 
 
 @dataclass(frozen=True, slots=True)
-class Argument:
+class ArgumentUse:
     """What training shows of an argument: slots of its values, values by the words that stand for
     them, what stands around these, and how long they are.
 
@@ -155,6 +155,10 @@ class CallReading(NamedTuple):
     new_spans: tuple[tuple[int, int], ...] = ()
 
 
+# A function and the values of its arguments.
+_Call = tuple[str, tuple[tuple[str, str], ...]]
+
+
 class _Found(NamedTuple):
     score: float
     function: str
@@ -167,16 +171,16 @@ class CallReader:
     """The counts of all training sentences.
 
     >>> form = CallForm("feed", {}, 2, {"feed": 2, "the": 2})
-    >>> animals = Argument({}, {"cows": {"cows": 1}, "pigs": {"pigs": 1}}, {"the": 2}, {"</s>": 2}, {"1": 2})
-    >>> reader = CallReader((form,), {"animals": animals}, {"feed": Function(2, ("animals",), {"animals": 2})})
+    >>> animals = ArgumentUse({}, {"cows": {"cows": 1}, "pigs": {"pigs": 1}}, {"the": 2}, {"</s>": 2}, {"1": 2})
+    >>> reader = CallReader((form,), {"animals": animals}, {"feed": FunctionUse(2, ("animals",), {"animals": 2})})
     >>> words = "please feed all cows".split()
     >>> " ".join(reader.readings(words, words, [], ())[0].tokens)
     'feed ( animals = cows )'
     """
 
     forms: tuple[CallForm, ...]
-    arguments: Mapping[str, Argument]
-    functions: Mapping[str, Function]
+    arguments: Mapping[str, ArgumentUse]
+    functions: Mapping[str, FunctionUse]
 
     def __post_init__(self) -> None:
         for form in self.forms:
@@ -300,7 +304,7 @@ class CallReader:
     def _text_segments(
         self,
         name: str,
-        argument: Argument,
+        argument: ArgumentUse,
         words: Sequence[str],
         written: Sequence[str],
     ) -> Iterator[Segment]:
@@ -383,36 +387,34 @@ class CallReader:
         found = lattice.readings()
         if not found:
             return []
-        best = max(reading.score for reading in found)
-        chances: dict[tuple[str, tuple[tuple[str, str], ...]], float] = defaultdict(
-            float
-        )
-        first: dict[tuple[str, tuple[tuple[str, str], ...]], _Found] = {}
-        for reading in sorted(found, key=lambda reading: -reading.score):
-            key = reading.function, reading.arguments
-            chances[key] += math.exp(reading.score - best)
-            first.setdefault(key, reading)
         likeliest = max(found, key=lambda reading: reading.score)
         if self._is_guarded(words, likeliest):
             return []
+        # A call has the chances of all its readings, and is shown as the likeliest of them.
+        chances: dict[_Call, float] = defaultdict(float)
+        readings: dict[_Call, _Found] = {}
+        for reading in sorted(found, key=lambda reading: -reading.score):
+            call = reading.function, reading.arguments
+            chances[call] += math.exp(reading.score - likeliest.score)
+            readings.setdefault(call, reading)
         total = sum(chances.values())
         spans = self._value_spans(words, segments)
         background = sum(math.log(self._share(word)) for word in known)
         answers = []
-        for key in sorted(chances, key=lambda key: (-chances[key], key))[:READINGS]:
-            reading = first[key]
-            new = tuple(each[:2] for each in reading.segments if each.is_new)
+        for call in sorted(chances, key=lambda call: (-chances[call], call)):
+            reading = readings[call]
+            new = tuple(segment[:2] for segment in reading.segments if segment.is_new)
             answers.append(
                 CallReading(
                     self._tokens(reading),
-                    chances[key] / total,
+                    chances[call] / total,
                     (reading.score - background) / len(words),
                     len(new),
                     _unread(spans, reading.segments),
                     new,
                 )
             )
-        return answers
+        return answers[:READINGS]
 
     def _tokens(self, reading: _Found) -> tuple[str, ...]:
         """The tokens of a call, its arguments in the usual order."""

@@ -11,10 +11,10 @@ from nqg.model.call_reader import (
     BEGIN,
     END,
     VALUE,
-    Argument,
+    ArgumentUse,
     CallForm,
     CallReader,
-    Function,
+    FunctionUse,
     resembles,
 )
 from nqg.preprocessing.preprocessor import TokenizedPair
@@ -148,8 +148,8 @@ class _ArgumentCounts:
     verbatim: int = 0
     lowered: int = 0
 
-    def argument(self) -> Argument:
-        return Argument(
+    def argument(self) -> ArgumentUse:
+        return ArgumentUse(
             dict(self.slots),
             {text: dict(counts) for text, counts in self.values.items()},
             dict(self.before),
@@ -300,6 +300,6 @@ class _Counts:
         functions = {}
         for name, count in self.calls.items():
             order = self.ordered(name)
-            functions[name] = Function(count, order, dict(self.uses[name]))
+            functions[name] = FunctionUse(count, order, dict(self.uses[name]))
         arguments = {name: each.argument() for name, each in self.arguments.items()}
         return CallReader(tuple(forms), arguments, functions)
