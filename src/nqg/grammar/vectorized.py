@@ -70,11 +70,11 @@ def levels(graph: Hypergraph) -> list[NodeLevel]:
     hyperedges = gather_ranges(graph.first_hyperedge[order], sizes)
     first = offsets_from_lengths(sizes)
     bounds = np.flatnonzero(np.diff(lengths[order], prepend=0, append=0))
-    found = []
+    ordered = []
     for low, high in zip(bounds.tolist(), bounds[1:].tolist()):
         rows = hyperedges[first[low] : first[high]]
-        found.append(NodeLevel(order[low:high], sizes[low:high], rows))
-    return found
+        ordered.append(NodeLevel(order[low:high], sizes[low:high], rows))
+    return ordered
 
 
 def exponentials(values: FloatArray) -> FloatArray:

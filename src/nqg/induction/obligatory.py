@@ -134,7 +134,9 @@ def with_obligatory_words(grammar: Grammar, examples: Sequence[Example]) -> Gram
     erasers = erasers[:MOST_ERASERS]
     found = uses(grammar, examples, erasers)
     for words in sorted({erased_words(grammar[number]) for number in erasers}):
-        having = [each for each in examples if set(words) <= set(each.source_tokens)]
+        having = [
+            example for example in examples if set(words) <= set(example.source_tokens)
+        ]
         without = _without(grammar, words, erasers, found, having)
         if without is not None:
             # The rules have other numbers now.

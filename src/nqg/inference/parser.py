@@ -403,7 +403,7 @@ class Parser(HubModel):
         self, answer: Answer, calls: Mapping[str, CallEvidence] | None
     ) -> list[Proposal]:
         """The grammar's program, then those of the call reader."""
-        found = []
+        proposals = []
         reading = answer.reading
         if answer.target is not None and reading is not None:
             evidence = reading.evidence or Evidence(reading.probability)
@@ -411,19 +411,19 @@ class Parser(HubModel):
             if calls is not None:
                 call = calls.get(answer.target, CallEvidence())
                 evidence = replace(evidence, call=call)
-            found.append(Proposal(answer.target, evidence, reading))
+            proposals.append(Proposal(answer.target, evidence, reading))
         unknown = len(answer.unknown_words)
         for target, call in (calls or {}).items():
             if target != answer.target:
                 evidence = Evidence(
                     None,
-                    bool(found),
+                    bool(proposals),
                     unknown=unknown,
                     hides_value=call.hides_value,
                     call=call,
                 )
-                found.append(Proposal(target, evidence))
-        return found
+                proposals.append(Proposal(target, evidence))
+        return proposals
 
     def _corrected(
         self, sentences: Mapping[int, Sequence[TokenizedSentence]]
@@ -623,7 +623,9 @@ class Parser(HubModel):
             return answer
         weights, best = calibrator.weights, candidates[0]
         if not is_by_hand:
-            best = max(candidates, key=lambda each: weights.logit(each.evidence))
+            best = max(
+                candidates, key=lambda proposal: weights.logit(proposal.evidence)
+            )
         if best.reading is None:
             return self._call_answer(answer, best, calibrator)
         confidence = weights.confidence(best.evidence)

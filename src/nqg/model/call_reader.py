@@ -382,24 +382,24 @@ class CallReader:
             return []
         words = [word.lower() for word in words]
         segments = self._segments(words, written, mentions, texts)
-        known = [self._taken_for(word) for word in words]
-        lattice = _Lattice(self, known, segments)
-        found = lattice.readings()
-        if not found:
+        taken_for = [self._taken_for(word) for word in words]
+        lattice = _Lattice(self, taken_for, segments)
+        derived = lattice.readings()
+        if not derived:
             return []
-        likeliest = max(found, key=lambda reading: reading.score)
+        likeliest = max(derived, key=lambda reading: reading.score)
         if self._is_guarded(words, likeliest):
             return []
         # A call has the chances of all its readings, and is shown as the likeliest of them.
         chances: dict[_Call, float] = defaultdict(float)
         readings: dict[_Call, _Found] = {}
-        for reading in sorted(found, key=lambda reading: -reading.score):
+        for reading in sorted(derived, key=lambda reading: -reading.score):
             call = reading.function, reading.arguments
             chances[call] += math.exp(reading.score - likeliest.score)
             readings.setdefault(call, reading)
         total = sum(chances.values())
         spans = self._value_spans(words, segments)
-        background = sum(math.log(self._share(word)) for word in known)
+        background = sum(math.log(self._share(word)) for word in taken_for)
         answers = []
         for call in sorted(chances, key=lambda call: (-chances[call], call)):
             reading = readings[call]
