@@ -163,7 +163,6 @@ class Hybrid(HubModel):
     ) -> Iterator[tuple[Answer, list[CandidateProgram]]]:
         """For each sentence, the answer of the grammar and the candidates of both readers."""
         parser = cast(Parser, self.parser)
-        reader = cast(Seq2seqReader, self.fallback)
         # The grammar's readings; a candidate is withheld by its own confidence only.
         options = replace(
             parser.options,
@@ -171,32 +170,40 @@ class Hybrid(HubModel):
             least_confidence=0.0,
         )
         answers = list(parser.with_options(options).grammar_answers(sentences))
-        calls = [
-            parser.calls_in(parser.model.text.tokenized(sentence)[0])
-            for sentence in sentences
-        ]
-        proposals = reader.candidates(sentences, CANDIDATES_A_READER)
-        # Programs of the grammar that the other reader did not propose are scored by it.
+        calls: list[Mapping[str, CallEvidence] | None] = []
+        programs: list[list[str]] = []
+        for sentence, answer in zip(sentences, answers):
+            called = parser.calls_in(parser.model.text.tokenized(sentence)[0])
+            calls.append(called)
+            programs.append([*legal_readings(answer), *(called or {})])
+        tables = self._log_probabilities(sentences, programs)
+        for answer, table, read in zip(answers, tables, calls):
+            yield answer, joined_candidates(answer, table, read)
+
+    def _log_probabilities(
+        self, sentences: Sequence[str], programs: Sequence[Sequence[str]]
+    ) -> list[dict[str, float]]:
+        """For each sentence, the candidates of the second reader and the given programs, with
+        their log probabilities under this reader.
+        """
+        reader = cast(Seq2seqReader, self.fallback)
         tables: list[dict[str, float]] = []
+        # Programs that the second reader did not propose are scored by it.
         missing: list[tuple[int, str]] = []
-        for number, (answer, proposed) in enumerate(zip(answers, proposals)):
-            others = [*legal_readings(answer), *(calls[number] or {})]
+        proposals = reader.candidates(sentences, CANDIDATES_A_READER)
+        for number, proposed in enumerate(proposals):
             table: dict[str, float] = {}
             for proposal in proposed:
                 if proposal.target is not None and proposal.target not in table:
-                    table[proposal.target] = math.log(
-                        max(proposal.probability or 0.0, 1e-300)
-                    )
+                    probability = max(proposal.probability or 0.0, 1e-300)
+                    table[proposal.target] = math.log(probability)
             tables.append(table)
-            unscored = [
-                target for target in dict.fromkeys(others) if target not in table
-            ]
-            missing += [(number, target) for target in unscored]
-        pairs = [(sentences[number], target) for number, target in missing]
-        for (number, target), log in zip(missing, reader.log_probabilities(pairs)):
-            tables[number][target] = log
-        for answer, table, called in zip(answers, tables, calls):
-            yield answer, joined_candidates(answer, table, called)
+            unscored = [program for program in programs[number] if program not in table]
+            missing += [(number, program) for program in dict.fromkeys(unscored)]
+        pairs = [(sentences[number], program) for number, program in missing]
+        for (number, program), log in zip(missing, reader.log_probabilities(pairs)):
+            tables[number][program] = log
+        return tables
 
     def _chosen(
         self,

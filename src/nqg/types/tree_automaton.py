@@ -508,8 +508,10 @@ class Typing:
                 by_target[rule.target] = TypedRule.of(rule, of_rule, bits)
         masks, results_of_targets = closure(list(by_target.values()))
         results_by_target = dict(zip(by_target, results_of_targets))
-        typed = [by_target[rule.target] for rule in rules]
-        results = [results_by_target[rule.target] for rule in rules]
+        typed, results = [], []
+        for rule in rules:
+            typed.append(by_target[rule.target])
+            results.append(results_by_target[rule.target])
         arrays = type_arrays(typed, masks, results, bits.get(start, 0))
 
         def fragments_in(mask: int) -> frozenset[Fragment]:
