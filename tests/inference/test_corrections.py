@@ -264,3 +264,9 @@ def test_the_command_line_says_what_was_read(parser: Parser, tmp_path: Path) -> 
         True,
         False,
     ]
+
+
+@pytest.mark.parametrize("word", ["cant", "don't", "no", "nicht", "cannot"])
+def test_a_negation_is_not_a_typo(word: str) -> None:
+    corrector = Corrector(frozenset(["can", "done", "on", "nichts", "cannon"]))
+    assert corrector.neighbours(word) == ()

@@ -45,7 +45,7 @@ def test_a_calibrated_parser_says_how_sure_it_is(parser: Parser) -> None:
     assert (
         answer["confidence"] == row["confidence"] == sure.parse("jump twice").confidence
     )
-    assert answer["sureness"] == "likely, check it: 55 %"
+    assert answer["sureness"] == "likely, check it: 76 %"
 
 
 def test_a_sentence_gets_the_parsers_program_and_probability(

@@ -142,6 +142,8 @@ def test_the_keyboard_reaches_every_node(page: Page) -> None:
     page.keyboard.type("run twice")
     with page.expect_response("**/api/parse"):
         page.keyboard.press("Enter")
+    # The answer is shown a moment after it has arrived.
+    playwright.expect(page.locator("#why > summary")).to_be_visible()
     page.locator("#why > summary").focus()
     page.keyboard.press("Enter")
     page.wait_for_selector("#derivation svg")

@@ -24,6 +24,7 @@ from nqg.answers import Answer, Correction
 from nqg.grammar.grammar import SLOT, Grammar
 from nqg.slots.instantiate import unknown_places
 from nqg.text.sentences import TokenizedSentence
+from nqg.text.sequences import is_guard
 
 if TYPE_CHECKING:
     from nqg.inference.parser import Parser
@@ -115,11 +116,12 @@ class Corrector:
     def neighbours(self, word: str) -> tuple[str, ...]:
         """The words that an unknown word may be meant for: the closest ones, if they are close.
 
-        >>> corrector = Corrector(frozenset(["turn", "on", "off", "river", "rivers", "7:00"]))
-        >>> [corrector.neighbours(word) for word in ("tunr", "rivrs", "riverz", "no", "in", "8:00")]
-        [('turn',), ('rivers',), ('river', 'rivers'), ('on',), (), ()]
+        >>> corrector = Corrector(frozenset(["turn", "of", "off", "river", "rivers", "7:00"]))
+        >>> [corrector.neighbours(word) for word in ("tunr", "rivrs", "riverz", "fo", "in", "8:00")]
+        [('turn',), ('rivers',), ('river', 'rivers'), ('of',), (), ()]
         """
-        if len(word) < MIN_LETTERS or not _is_word(word):
+        # A word that turns the meaning round is not a typo of one that does not.
+        if len(word) < MIN_LETTERS or not _is_word(word) or is_guard(word):
             return ()
         # Short words bear one edit alone, for two would turn them into many others.
         close = _distances(
@@ -130,7 +132,7 @@ class Corrector:
             candidate for candidate, distance in close.items() if distance == nearest
         )
         # The shortest words are typos only if some close word has all of their letters:
-        # `no` may be `on`, but `in` may not.
+        # `fo` may be `of`, but `in` may not.
         if len(word) == MIN_LETTERS and all(
             Counter(word) - Counter(candidate) for candidate in closest
         ):

@@ -32,7 +32,7 @@ from nqg.errors import SettingsError
 from nqg.files import read_json, write_text
 from nqg.settings_reader import read_dataclass
 from nqg.slots.matcher import Mention
-from nqg.text.sequences import CONNECTIVE_WORDS
+from nqg.text.sequences import is_guard
 
 CALLS_FILE = "calls.json"  # in a model folder
 # What is assumed of words that no sentence has: so many there may be.
@@ -62,17 +62,6 @@ NEGLIGIBLE = 9.0
 # Ends of a sentence and neighbouring values, as contexts, and how common they are.
 BEGIN, END, VALUE = "<s>", "</s>", "<value>"
 EDGE_SHARE = 0.15
-
-
-def _guards() -> frozenset[str]:
-    """Words of negation and condition, in any language that nqg knows."""
-    guards: set[str] = set()
-    for words in CONNECTIVE_WORDS.values():
-        guards.update(words.guards.split("|"))
-    return frozenset(guard for guard in guards if " " not in guard)
-
-
-GUARDS = _guards()
 
 
 def resembles(first: str, second: str) -> bool:
@@ -444,7 +433,7 @@ class CallReader:
         for segment in reading.segments:
             inside.update(range(segment.start, segment.end))
         outside = {word for at, word in enumerate(words) if at not in inside}
-        return not GUARDS.isdisjoint(outside - self._words_of[reading.function].keys())
+        return any(map(is_guard, outside - self._words_of[reading.function].keys()))
 
     def write(self, path: Path) -> None:
         """Write it as JSON; `read` gives it back."""

@@ -96,6 +96,30 @@ CONNECTIVE_WORDS = {
 }
 
 
+# Negated verbs of English, with their apostrophe and without.
+_NEGATED_VERB = re.compile(
+    r"(?:ai|are|ca|could|did|do|does|had|has|have|is|might|must|need|should|was|were|wo|would)"
+    r"n['’]?t|cannot"
+)
+
+
+@cache
+def _single_guards() -> frozenset[str]:
+    guards: set[str] = set()
+    for language in CONNECTIVE_WORDS.values():
+        guards.update(language.guards.split("|"))
+    return frozenset(guard for guard in guards if " " not in guard)
+
+
+def is_guard(word: str) -> bool:
+    """Whether a word negates what is said, or makes it depend on something, in any of the languages.
+
+    >>> [is_guard(word) for word in ("not", "cant", "nicht", "unless", "want")]
+    [True, True, True, True, False]
+    """
+    return word in _single_guards() or _NEGATED_VERB.fullmatch(word) is not None
+
+
 class CallSequence(NamedTuple):
     """The calls of a program, and what stands before, between and after them."""
 
