@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
+import nqg
 from nqg.errors import LimitExceeded
 from nqg.grammar.chart import charts
 from nqg.grammar.grammar import Grammar
@@ -231,3 +232,19 @@ def test_parts_of_which_each_would_fit_alone_do_not_go_together() -> None:
     )
     found = gaps(rules.typed_by(types), ["lamp", "to", "hot"])
     assert str(found) == "'lamp' and 'hot' do not go together"
+
+
+def test_a_value_that_an_expression_reads_is_not_unknown() -> None:
+    pairs = [
+        (f"{flight} is {minutes} minutes late", f'late(flight="{flight}", n={minutes})')
+        for flight in ("EI609", "BA12", "DL74", "EZ903")
+        for minutes in (5, 10, 20)
+    ]
+    settings = nqg.TrainSettings(
+        slots={"flight": {"regex": r"[A-Z]{2}\d{2,4}"}},
+        confidence=nqg.ConfidenceSettings(folds=0),
+    )
+    parser = nqg.train(pairs, settings=settings, device="cpu")
+    assert parser.parse("AF118 is 5 minutes late").target == 'late(flight="AF118", n=5)'
+    answer = parser.parse("AF118 is 5 minutes early")
+    assert answer.missing == ("early",)

@@ -302,7 +302,7 @@ def grammar_findings(
                 example, answer, (gold,), str(difference or ""), difference=difference
             )
         elif roots[number] == NO_ROOT:
-            lacking = gaps_in(charts.select(number))
+            lacking = gaps_in(charts.select(number), sources[number])
             cause = (
                 Cause.UNKNOWN_WORD if lacking.unknown else Cause.UNKNOWN_CONSTRUCTION
             )

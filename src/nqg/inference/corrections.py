@@ -50,9 +50,7 @@ def corrected_answers(
     grammar, candidates = parser.grammar, {}
     for number, tokenizations in sentences.items():
         # Count the unknown words of each tokenization; the first of equals is taken.
-        unknown = [
-            unknown_places(grammar, sentence.words) for sentence in tokenizations
-        ]
+        unknown = [unknown_places(grammar, sentence) for sentence in tokenizations]
         fewest = min(range(len(unknown)), key=lambda at: len(unknown[at]))
         candidates[number] = corrector_of(grammar).readings(
             tokenizations[fewest], unknown[fewest]

@@ -29,6 +29,7 @@ from nqg.grammar.hypergraph import Span
 from nqg.grammar.semirings import k_best_derivations
 from nqg.inference.charts import BatchCharts
 from nqg.slots.instantiate import unknown_places
+from nqg.slots.matcher import Sentence, words_of
 from nqg.types.target_grammar import format_symbols
 from nqg.types.tree_automaton import Fragment, Typing
 
@@ -207,16 +208,17 @@ def gaps(grammar: Grammar, source: Sequence[str], limit: int | None = None) -> G
     >>> print(gaps(grammar, "swim twice".split()))
     no rule knows 'swim'
     """
-    return gaps_in(BatchCharts.of(grammar, [tuple(source)], limit=limit))
+    charts = BatchCharts.of(grammar, [tuple(source)], limit=limit)
+    return gaps_in(charts, tuple(source))
 
 
-def gaps_in(charts: BatchCharts) -> Gaps:
+def gaps_in(charts: BatchCharts, sentence: Sentence) -> Gaps:
     """What the grammar knows of the one sentence of a chart that is not pruned."""
-    (source,) = charts.sources
+    source = words_of(sentence)
     if Span(0, len(source)) not in charts.typed_spans:
         charts = charts.without_free_text()
     islands = fewest_islands(charts.typed_spans, len(source))
-    unknown = unknown_places(charts.grammar.grammar, source)
+    unknown = unknown_places(charts.grammar.grammar, sentence)
     return Gaps(source, islands, tuple(unknown), misfits(charts))
 
 

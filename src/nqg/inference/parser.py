@@ -699,7 +699,7 @@ class Parser(HubModel):
             # An abstention without an explanation is better than none.
             with suppress(LimitExceeded):
                 charts = item.charts.select(item.number)
-                return replace(item.answer, gaps=gaps_in(charts))
+                return replace(item.answer, gaps=gaps_in(charts, item.sentence))
         return item.answer
 
     def with_nearest(self, answer: Answer) -> Answer:

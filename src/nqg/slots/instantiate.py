@@ -251,9 +251,10 @@ def instantiate_slots(
     return SlotInstances(grammar, sources, mentions or mentions_of(grammar, sources))
 
 
-def unknown_places(grammar: Grammar, words: Tokens) -> list[int]:
+def unknown_places(grammar: Grammar, sentence: Sentence) -> list[int]:
     """The positions of words that are in no rule and in no value of a slot, free text aside."""
-    (mentions,) = mentions_of(grammar, [words])
+    (mentions,) = mentions_of(grammar, [sentence])
+    words = words_of(sentence)
     unknown = {at for at, word in enumerate(words) if word not in grammar.words}
     for mention in mentions:
         if grammar.slots and mention.slot not in grammar.slots.free_text:
