@@ -388,7 +388,9 @@ class CallReader:
             readings.setdefault(call, reading)
         total = sum(chances.values())
         spans = self._value_spans(words, segments)
-        background = sum(math.log(self._share(word)) for word in taken_for)
+        background = 0.0
+        for word in taken_for:
+            background += math.log(self._share(word))
         answers = []
         for call in sorted(chances, key=lambda call: (-chances[call], call)):
             reading = readings[call]
