@@ -11,6 +11,8 @@ from itertools import combinations, pairwise, product
 from operator import mul
 from typing import Any
 
+import numpy as np
+
 from nqg.grammar.derivation import Derivation, Hyperedge
 from nqg.grammar.grammar import Grammar, NonTerminal, Rule, Symbol, Symbols
 from nqg.grammar.hypergraph import Hypergraph, NodeId, Span
@@ -1108,3 +1110,10 @@ def best_commands(
         return -product, len(way), [len(text) for text in way]
 
     return min(legal, key=rank, default=None)
+
+
+def assert_same_arrays(first: Iterable[Any], second: Iterable[Any]) -> None:
+    """Two ways to compute the same arrays give the same values of the same types."""
+    for one, other in zip(first, second, strict=True):
+        assert np.asarray(one).dtype == np.asarray(other).dtype
+        np.testing.assert_array_equal(one, other)
