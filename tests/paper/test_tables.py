@@ -352,3 +352,23 @@ def test_deviations_with_one_t5_stand_beside_the_papers() -> None:
     found = next(each for each in tables(Results.collected(runs)) if each.number == 9)
     assert ("NQG-T5 (mpnet+flan) accuracy, one T5", "2.0") in found.rows
     assert ("paper: NQG-T5-3B accuracy, one T5", "0.4") in found.rows
+
+
+def test_systems_of_others_have_the_mean_and_the_best_seed_beside_the_papers() -> None:
+    records = []
+    for seed, (accuracy, trained) in enumerate([(0.5, 0.7), (0.9, 0.8), (0.0, 0.0)]):
+        figures = {"accuracy": accuracy, "train_accuracy": trained}
+        records.append(record("scan-jump", "cgps", "scratch", seed, **figures))
+    found = [
+        each for each in tables(Results.collected(records)) if "others" in each.title
+    ]
+    assert found[0].rows == (
+        ("CGPS, mean", "46.7"),
+        ("CGPS, best seed", "90.0"),
+        ("CGPS, best seed on training examples", "80.0"),
+        ("paper: CGPS", "98.8"),
+    )
+
+
+def test_there_is_no_table_of_others_without_their_records() -> None:
+    assert not [each for each in tables(RESULTS) if "others" in each.title]

@@ -112,6 +112,7 @@ def tables(results: Results) -> list[ResultTable]:
     candidates = [
         accuracies(joined, 2, "Accuracy on SCAN and GeoQuery", (*SCAN, *GEOQUERY)),
         average_ranks(joined),
+        baselines(joined),
         accuracies(results, 3, "Accuracy (exact set match) on Spider-SSP", SPIDER),
         accuracies(results, 4, "Accuracy (exact set match) on Spider-XSP", XSP),
         accuracies(joined, None, csl, CSL),
@@ -286,6 +287,38 @@ def average_ranks(results: Results) -> ResultTable:
             rows.append((STYLES[system].title, *figures))
     title = "Average rank of five approaches in table 2"
     return ResultTable(None, title, ("system", "rank", "paper"), tuple(rows))
+
+
+def baselines(results: Results) -> ResultTable:
+    """The systems of others on the splits of table 2: the mean of all seeds, the best one, and how
+    well it learned its training examples, beside the paper's figures.
+
+    The best seed is the one of the highest accuracy, so it shows what a system can reach, and not
+    what to expect of it.
+    """
+    recipes = recipes_run(results, (*SCAN, *GEOQUERY))
+    rows: list[Row] = []
+    for series in results.series([recipe.name for recipe in recipes], PUBLISHED):
+        means, bests, trained = [], [], []
+        for recipe in recipes:
+            records = results.of(recipe.name, series)
+            accuracy = results.figure(recipe.name, series, "accuracy")
+            means.append(_percent(accuracy.mean if accuracy else None))
+            figures = max(
+                (record.figures for record in records),
+                key=lambda figures: figures["accuracy"] or 0.0,
+                default={},
+            )
+            bests.append(_percent(figures.get("accuracy")))
+            trained.append(_percent(figures.get("train_accuracy")))
+        style = STYLES[series.system]
+        rows.append((f"{style.title}, mean", *means))
+        rows.append((f"{style.title}, best seed", *bests))
+        rows.append((f"{style.title}, best seed on training examples", *trained))
+        if style.paper:
+            rows.append(paper_row(style.paper, recipes, "accuracy", style.paper))
+    title = "Systems of others in table 2, over seeds"
+    return of_recipes(None, title, recipes, rows, first="system")
 
 
 def best_accuracy(results: Results, recipe: Recipe, system: SystemName) -> float | None:
