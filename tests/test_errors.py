@@ -51,4 +51,4 @@ def test_an_unknown_name_offers_the_nearest_and_lists_all(name: str, hint: str) 
 
 
 def test_a_missing_extra_says_how_to_install_it() -> None:
-    assert "pip install 'nqg[paper]'" in str(MissingExtra("drawing a plot", "paper"))
+    assert "'.[paper]'" in str(MissingExtra("drawing a plot", "paper"))

@@ -12,7 +12,7 @@ import sys
 for package in ("torch", "transformers", "numba", "huggingface_hub", "accelerate"):
     sys.modules[package] = None
 """
-NEEDS_TRAIN = "needs an optional part of nqg: pip install 'nqg[train]'"
+NEEDS_TRAIN = "needs the extra 'train': in a checkout of nqg, pip install -c constraints.txt '.[train]'"
 
 
 def run(program: str) -> subprocess.CompletedProcess[str]:

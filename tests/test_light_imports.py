@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 HEAVY = ("torch", "transformers", "numba")
 NOUNS = (
     "Example",
@@ -34,6 +36,14 @@ def test_nouns_load_neither_pytorch_nor_numba_nor_grammars() -> None:
     modules = loaded(*(f"from nqg import {name}" for name in NOUNS))
     assert not modules.intersection(HEAVY)
     assert not [module for module in modules if module.startswith("nqg.grammar")]
+
+
+@pytest.mark.parametrize("command", ["check-model", "suggest", "parse", "evaluate"])
+def test_commands_that_use_a_model_load_no_pytorch(command: str) -> None:
+    modules = loaded(
+        "from nqg.cli.main import load_command", f"load_command({command!r})"
+    )
+    assert not modules.intersection(("torch", "transformers"))
 
 
 def test_splits_load_neither_pytorch_nor_numba_before_a_search() -> None:

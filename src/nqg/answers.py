@@ -268,9 +268,12 @@ class Answer:
             corrections += command.corrections
         return tuple(corrections)
 
-    def log_to(self, path: Path) -> None:
-        """Append the sentence and its answer to a file, as a line of JSON."""
+    def log_to(self, path: Path, **context: str | None) -> None:
+        """Append the sentence and its answer to a file, as a line of JSON, with more values if they
+        are given.
+        """
         values = {
+            **context,
             "source": " ".join(self.source.split()),
             "target": self.target,
             "confidence": self.confidence,

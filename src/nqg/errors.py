@@ -126,5 +126,6 @@ class MissingExtra(NqgError):
 
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(
-            f"{feature} needs an optional part of nqg: pip install 'nqg[{extra}]'"
+            f"{feature} needs the extra '{extra}': in a checkout of nqg, "
+            f"pip install -c constraints.txt '.[{extra}]'"
         )

@@ -40,7 +40,7 @@ def missing_extra(error: ModuleNotFoundError, feature: str) -> MissingExtra | No
     """The error that names the extra which a feature needs; None where a package is of no extra.
 
     >>> print(missing_extra(ModuleNotFoundError(name="torch.nn"), "nqg train"))
-    nqg train needs an optional part of nqg: pip install 'nqg[train]'
+    nqg train needs the extra 'train': in a checkout of nqg, pip install -c constraints.txt '.[train]'
     """
     package = (error.name or "").partition(".")[0]
     if package not in EXTRA_OF_PACKAGE:

@@ -61,5 +61,5 @@ def test_nothing_heavy_is_installed(environment: Path) -> None:
 def test_a_command_of_an_extra_says_what_to_install(environment: Path) -> None:
     refused = run(environment / "nqg", "train", "train.tsv", "-o", "model", check=False)
     assert refused.returncode == 1
-    words = "nqg train needs an optional part of nqg: pip install 'nqg[train]'"
+    words = "nqg train needs the extra 'train': in a checkout of nqg, pip install -c constraints.txt '.[train]'"
     assert words in refused.stderr

@@ -373,7 +373,7 @@ def test_without_sqlalchemy_it_is_said_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "sqlalchemy", None)
     with pytest.raises(
-        NqgError, match=r"not a SQLite file needs an optional part of nqg.*\[sql\]"
+        NqgError, match=r"not a SQLite file needs the extra 'sql'.*\[sql\]"
     ):
         Database.open(f"sqlite:///{path}")
 

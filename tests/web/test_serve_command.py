@@ -126,7 +126,7 @@ def test_one_worker_loads_the_model_again_and_keeps_its_connections(
         socket = idle.sock
         process.send_signal(signal.SIGHUP)
         digest = folder_digest(served)
-        loaded = f"process {process.pid} loaded the model again: {digest}\n"
+        loaded = f"process {process.pid} loaded the model again: {digest} (unchanged)\n"
         assert process.stderr.readline() == loaded
         # The connection that was idle meanwhile is the same, and is answered.
         idle.request("GET", "/api/model")
@@ -164,7 +164,7 @@ def test_workers_load_the_model_again_where_it_can_be_and_are_replaced_and_end_w
         first = set(workers(process.pid))
         process.send_signal(signal.SIGHUP)
         reports = {process.stderr.readline(), process.stderr.readline()}
-        again = f"loaded the model again: {folder_digest(served)}"
+        again = f"loaded the model again: {folder_digest(served)} (unchanged)"
         assert reports == {f"process {pid} {again}\n" for pid in first}
         (served / "grammar.txt").rename(tmp_path / "grammar.txt")
         process.send_signal(signal.SIGHUP)
@@ -179,6 +179,9 @@ def test_workers_load_the_model_again_where_it_can_be_and_are_replaced_and_end_w
         os.kill(killed := workers(process.pid)[-1], signal.SIGKILL)
         while len({*workers(process.pid)} - {killed}) < 2:
             time.sleep(0.05)
+        (replacement,) = set(workers(process.pid)) - first
+        said = f"worker {killed} has died; worker {replacement} replaces it\n"
+        assert process.stderr.readline() == said
         assert parsed(address(lines), "run twice")["target"] == "R R"
         last = workers(process.pid)
         process.kill()
@@ -196,6 +199,25 @@ def test_a_weak_token_is_refused_before_the_model_is_loaded() -> None:
     assert "at least 16 printable ASCII characters" in str(error)
 
 
+def test_a_proxy_without_a_token_is_warned_of(model: Path) -> None:
+    with serving(model, "--allowed-host", "parser.example.org") as (process, _):
+        assert process.stderr is not None
+        warning = process.stderr.readline()
+    assert warning.startswith("warning: whoever reaches parser.example.org reaches")
+    assert "set NQG_TOKEN" in warning
+
+
+def test_a_log_that_cannot_be_written_is_refused_before_anybody_is_answered(
+    model: Path, tmp_path: Path
+) -> None:
+    error = failure(str(model), "--log", str(tmp_path / "none" / "log.jsonl"))
+    assert isinstance(error, NqgError)
+    assert f"no folder {tmp_path / 'none'}" in str(error)
+    error = failure(str(model), "--log", str(tmp_path))
+    assert isinstance(error, NqgError)
+    assert "name a file that you may write to" in str(error)
+
+
 def test_a_folder_that_is_no_model_is_an_error(tmp_path: Path) -> None:
     error = failure(str(tmp_path))
     assert isinstance(error, NqgError)
@@ -210,5 +232,5 @@ def test_without_the_web_extra_it_says_how_to_install_it(
     error = failure("nowhere")
     assert isinstance(error, MissingExtra)
     assert str(error) == (
-        "nqg serve needs an optional part of nqg: pip install 'nqg[web]'"
+        "nqg serve needs the extra 'web': in a checkout of nqg, pip install -c constraints.txt '.[web]'"
     )

@@ -171,11 +171,11 @@ _USE = {
         "Serve a trained model: a web page to try it, and a JSON API.",
     ),
     "suggest": (
-        "project_commands",
+        "model_commands",
         "Suggest which sentences to annotate next: those that would teach most.",
     ),
     "check-model": (
-        "project_commands",
+        "model_commands",
         "Check that a model folder is undamaged, and print its contents and digest.",
     ),
     "export": (

@@ -114,6 +114,7 @@ class Reload:
         while True:
             await self.requested.wait()
             self.requested.clear()
+            before = current.service.digest
             # Whatever is wrong with the new model, the one that serves goes on.
             try:
                 await current.replace(self.load)
@@ -121,7 +122,12 @@ class Reload:
                 self.report(f"the model is not loaded again: {error}")
             else:
                 digest = current.service.digest
-                self.report(f"process {os.getpid()} loaded the model again: {digest}")
+                unchanged = ""
+                if digest == before:
+                    unchanged = " (unchanged)"
+                self.report(
+                    f"process {os.getpid()} loaded the model again: {digest}{unchanged}"
+                )
 
 
 def create_app(

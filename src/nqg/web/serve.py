@@ -167,6 +167,7 @@ def serve(options: ServeOptions) -> None:
     Clients of OpenAI find a chat model at /v1.
     """
     access = Access.for_host(options.host, options.token, options.allowed_hosts)
+    check_log(options.log)
     check_review(options)
     check_digest(options.model, options.digest)
     warn_of_rights(options.database)
@@ -179,6 +180,7 @@ def serve(options: ServeOptions) -> None:
         else:
             run = prepared_workers(served, bound, options.workers)
         err.print(f"serving {options.model} at {address_of(bound)} (Ctrl-C stops)")
+        warn_of_proxy(options)
         if options.token is None and access.token is not None:
             # On stdout, because --quiet must not hide it.
             typer.echo(f"token: {access.token}")
@@ -207,6 +209,13 @@ class WorkerSupervisor(Multiprocess):
     replace all would cost the requests that arrive on connections that are closing.
     """
 
+    def keep_subprocess_alive(self) -> None:
+        before = list(self.processes)
+        super().keep_subprocess_alive()
+        for old, new in zip(before, self.processes):
+            if new is not old:
+                err.print(f"worker {old.pid} has died; worker {new.pid} replaces it")
+
     def handle_hup(self) -> None:
         for process in self.processes:
             # One that ends now is replaced, and its successor loads the model anyway.
@@ -229,6 +238,29 @@ def prepared_workers(
             raise typer.Exit(1)
 
     return run
+
+
+def warn_of_proxy(options: ServeOptions) -> None:
+    """Warn of a proxy that makes the loopback interface public, where no token is asked for."""
+    is_open = is_loopback(options.host) and options.token is None
+    if options.allowed_hosts and is_open:
+        names = ", ".join(options.allowed_hosts)
+        err.print(
+            f"warning: whoever reaches {names} reaches this server, which asks for no token: "
+            "set NQG_TOKEN, or let the proxy ask for a password"
+        )
+
+
+def check_log(log: Path | None) -> None:
+    """Refuse a log that cannot be written, before anybody is answered."""
+    if log is None:
+        return
+    folder = log.parent
+    if not folder.is_dir():
+        raise NqgError(f"{log}: cannot be written (no folder {folder}); make it first")
+    place = log if log.exists() else folder
+    if log.is_dir() or not os.access(place, os.W_OK):
+        raise NqgError(f"{log}: cannot be written; name a file that you may write to")
 
 
 def check_review(options: ServeOptions) -> None:

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Generic, Literal, TypeVar, cast
@@ -390,7 +391,8 @@ class Service:
         self.usage.count(answer)
         if self.log:
             try:
-                answer.log_to(self.log)
+                now = datetime.now(UTC).isoformat(timespec="seconds")
+                answer.log_to(self.log, time=now, model=self.digest)
                 self._log_trouble = ""
             except NqgError as error:
                 # Anybody may ask for it, so the path is left out.
