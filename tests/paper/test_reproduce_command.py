@@ -51,6 +51,39 @@ def test_a_recipe_is_run_and_its_figures_stand_beside_the_papers(results: Path) 
     ]
 
 
+def test_runs_that_were_stored_are_said_not_to_be_run_again(results: Path) -> None:
+    command = ["reproduce", "scan-length", "--results", str(results)]
+    first = runner.invoke(app, command)
+    assert "not run again" not in first.stderr
+    again = runner.invoke(app, command)
+    words = " ".join(again.stderr.split())
+    assert "scan-length: 1 run stored in" in words
+    assert "not run again" in words
+
+
+def test_runs_of_a_recipe_on_other_examples_are_warned_of(
+    results: Path, tmp_path: Path
+) -> None:
+    pairs = [f"walk {number}\tWALK {number}\n" for number in range(8)]
+    recipe = tmp_path / "mine.toml"
+    (tmp_path / "test.tsv").write_text("".join(pairs[6:]))
+    recipe.write_text(
+        f'dataset = "{tmp_path}/train.tsv"\nsplit = "{tmp_path}/test.tsv"\n'
+    )
+    command = ["reproduce", str(recipe), "--results", str(results), "--systems"]
+    (tmp_path / "train.tsv").write_text("".join(pairs[:6]))
+    done = runner.invoke(app, [*command, "seq2seq"])
+    assert done.exit_code == 0, done.output
+    assert "warning" not in done.stderr
+    # The same name, but other examples.
+    (tmp_path / "train.tsv").write_text("".join(pairs[:5]))
+    done = runner.invoke(app, [*command, "nqg"])
+    words = " ".join(done.stderr.split())
+    assert "has runs of mine on other examples (seq2seq)" in words
+    report = runner.invoke(app, ["report", str(results), "--json"])
+    assert "on 2 different sets of examples, and do not compare" in report.stdout
+
+
 def test_a_stand_in_is_said_to_be_one(results: Path) -> None:
     done = runner.invoke(app, ["reproduce", "scan-length", "--results", str(results)])
     assert (

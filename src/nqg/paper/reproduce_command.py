@@ -4,6 +4,7 @@ tables.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -29,7 +30,7 @@ from nqg.cli.terminal import (
     progress_bar,
     report_written,
 )
-from nqg.errors import NqgError, UnknownName
+from nqg.errors import NqgError, UnknownName, counted
 from nqg.files import write_text
 from nqg.paper.recipe import (
     SYSTEMS,
@@ -40,7 +41,7 @@ from nqg.paper.recipe import (
     recipe_names,
     used_weights,
 )
-from nqg.paper.records import Record, Results, records
+from nqg.paper.records import RESULTS_FILE, Record, Results, records
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,6 +126,7 @@ def reproduce(options: ReproduceOptions) -> None:
     results_folder = options.results.absolute()
     mirror = options.mirror.absolute() if options.mirror else None
     plans = [Plan(*choice, results_folder, work.device, mirror) for choice in chosen]
+    stored = stored_records(options.results)
     seeds = range(options.seeds)
     with interruptible("run the same command again to continue"):
         if work.engine.is_serial:
@@ -135,11 +137,50 @@ def reproduce(options: ReproduceOptions) -> None:
                     results.append(list(records))
         else:
             results = run_plans(plans, seeds, work.engine)
+    for of_plan in results:
+        for line in notices(of_plan, stored, options.results):
+            err.print(line)
     if output.as_json:
         out.print_json(data=[asdict(record) for record in chain(*results)])
     else:
         for plan, of_plan in zip(plans, results):
             out.print(_row(plan.recipe, of_plan))
+
+
+def stored_records(folder: Path) -> list[Record]:
+    """The records of a folder of results, if it has any."""
+    if not (folder / RESULTS_FILE).exists():
+        return []
+    return list(records(folder))
+
+
+def notices(
+    of_recipe: Sequence[Record], before: Sequence[Record], folder: Path
+) -> Iterator[str]:
+    """What to know of the records of a recipe: which were stored before, and whether others of the
+    recipe are of other examples.
+    """
+    known = [record for record in of_recipe if record in before]
+    if known:
+        commits = ", ".join(sorted({record.commit[:12] for record in known}))
+        runs = counted(len(known), "run")
+        yield (
+            f"{known[0].cell.recipe}: {runs} stored in {folder}, of commit {commits}: "
+            "not run again"
+        )
+    others: dict[str, None] = {}
+    for record in before:
+        for made in of_recipe:
+            if record.cell.recipe == made.cell.recipe and record.data != made.data:
+                others[record.cell.system] = None
+    made_now = {record.cell.system for record in of_recipe}
+    left = [system for system in others if system not in made_now]
+    if left:
+        yield (
+            f"warning: {folder} has runs of {of_recipe[0].cell.recipe} on other examples "
+            f"({', '.join(left)}), which do not compare with these: "
+            "choose another folder or another name for the recipe"
+        )
 
 
 def _chosen(

@@ -332,7 +332,7 @@ def run_typed(task: SystemTask) -> RunResult:
     if grammar is None:
         raise NqgError(
             f"{task.data.recipe.name}: there is no written target grammar of its programs; "
-            "try --systems inferred"
+            "name one with target_grammar in a recipe of yours, or try --systems inferred"
         )
     return run_parser(task, grammar, typed=True)
 

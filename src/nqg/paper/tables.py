@@ -31,6 +31,10 @@ from nqg.paper.records import (
 
 UNKNOWN_FIGURE = "—"
 MARKS = "`‡` is a figure that the paper quotes from others, `†` one with other settings of GeoQuery."
+RUN_NOTE = (
+    "Commands name the weights of the Hub. Where ours stand in for them, as the page says, the same "
+    "command gives other figures. A `+` marks a commit with changes."
+)
 MEAN_OF_MCD = "scan-mcd"
 # Splits of which publications report the mean, by the name that it has here.
 MEANS: Mapping[str, tuple[str, ...]] = {
@@ -582,7 +586,16 @@ def runs(results: Results) -> ResultTable:
     seed took.
     """
     rows: list[Row] = []
+    notes = [RUN_NOTE]
     for recipe in sorted({record.cell.recipe for record in results.records}):
+        examples = {
+            record.data for record in results.records if record.cell.recipe == recipe
+        }
+        if len(examples) > 1:
+            notes.append(
+                f"The runs of {recipe} are on {len(examples)} different sets of examples, "
+                "and do not compare."
+            )
         for series in results.series([recipe]):
             # The command that would run the series again.
             command = f"{recipe.replace(',', ' --set ')} --systems {series.system}"
@@ -610,11 +623,11 @@ def runs(results: Results) -> ResultTable:
             origin = machines, f"{fmean(seconds):,.0f}", ", ".join(sorted(commits))
             size = str(len(records)), ", ".join(sorted(steps))
             rows.append((f"`{command}`", *size, *figures, *origin))
-    accuracies = ("accuracy", "same answers", "on training examples")
-    origins = ("hardware", "seconds a seed", "commit")
+    accuracies = ("accuracy", "same answers over geobase", "on training examples")
+    origins = ("hardware", "seconds of the clock a seed", "commit")
     sizes = ("seeds", "steps")
     columns = ("command, after `nqg reproduce`", *sizes, *accuracies, *origins)
-    return ResultTable(None, "Runs", columns, tuple(rows))
+    return ResultTable(None, "Runs", columns, tuple(rows), tuple(notes))
 
 
 def _share(figure: Spread | None) -> str:
