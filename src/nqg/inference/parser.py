@@ -43,7 +43,7 @@ from nqg.grammar.hypergraph import Hypergraph
 from nqg.grammar.ragged import distinct
 from nqg.inference.charts import BatchCharts
 from nqg.inference.decoding import DecodeOptions, ScoredCharts
-from nqg.inference.gaps import explained, gaps_in, nearest_sentence
+from nqg.inference.gaps import explained, gaps_in
 from nqg.inference.manual_reader import ManualReader
 from nqg.inference.sequences import sequence_answers
 from nqg.model.checkpoint import Provenance, SavedModel, load_model, save_model
@@ -272,7 +272,7 @@ class Parser(HubModel):
         form = self.model.text.sequence
         for window in windows(sentences):
             answer_all = partial(self._texts, sentences=len(window))
-            yield from sequence_answers(answer_all, window, form)
+            yield from sequence_answers(answer_all, window, form, self.with_nearest)
 
     def _texts(self, texts: Sequence[str], sentences: int) -> list[Answer]:
         """The answers to some sentences, and to the texts in them that may be commands.
@@ -302,12 +302,12 @@ class Parser(HubModel):
         """The answers to sentences that are each read as one command."""
         for answer, sentence in self._derived(sentences):
             calls = self.calls_in(sentence)
-            yield self.with_nearest(self._judged(answer, calls))
+            yield self._judged(answer, calls)
 
     def grammar_answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
         """The same without the call reader."""
         for answer, _ in self._derived(sentences):
-            yield self.with_nearest(self._judged(answer, None))
+            yield self._judged(answer, None)
 
     def candidates(self, sentences: Iterable[str]) -> Iterator[list[Proposal]]:
         """The programs that the grammar and the call reader propose for each sentence."""
@@ -706,9 +706,7 @@ class Parser(HubModel):
         """The answer. An abstention gets the most similar training sentence, if gaps are asked for."""
         if not self.options.gaps or answer.kind not in TEACHABLE:
             return answer
-        nearest = nearest_sentence(
-            self.model.provenance.sentences, answer.source, self._words_of
-        )
+        nearest = self.model.known_sentences.nearest(answer.source)
         if nearest is None:
             return answer
         # Training has its program, whatever the confidence.
