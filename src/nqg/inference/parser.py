@@ -699,7 +699,10 @@ class Parser(HubModel):
             # An abstention without an explanation is better than none.
             with suppress(LimitExceeded):
                 charts = item.charts.select(item.number)
-                return replace(item.answer, gaps=gaps_in(charts, item.sentence))
+                limit = self.options.limit
+                # A chart that is shown may be larger than what is explained.
+                if limit is None or charts.untyped.hyperedges <= limit:
+                    return replace(item.answer, gaps=gaps_in(charts, item.sentence))
         return item.answer
 
     def with_nearest(self, answer: Answer) -> Answer:
