@@ -2,15 +2,18 @@
 
     python benchmarks/latency.py --sentences 100000
     python benchmarks/latency.py --models FOLDER --project robot --sentences 5000 --most-ratio 100
+    python benchmarks/latency.py --models FOLDER --sentences 10000 --seed 41 --costs costs.json
 
 Each sentence is answered alone, explained as a server explains it and under a server's limits. Costs are
 CPU seconds of this process, so that a busy machine does not show. `--most-ratio` makes it a check: the exit
 code is 1 where the worst of all sentences costs more than so many times the median of ordinary ones.
+With `--costs`, the costs of earlier runs in this file count, too: runs with other seeds add up.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import resource
 import sys
@@ -23,6 +26,7 @@ from misleading import PROJECTS, misleading, trained
 from nqg.answers import System
 from nqg.data.example import Example
 from nqg.data.example_files import read_examples
+from nqg.files import write_text
 from nqg.grammar.compilation import compile_kernels
 from nqg.inference.decoding import DecodeOptions
 from nqg.inference.hybrid import load
@@ -113,12 +117,16 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=100_000, help="of all models")
     parser.add_argument("--most-ratio", type=float, help="of the worst to the median")
     parser.add_argument("--seed", type=int, default=40)
+    parser.add_argument("--costs", type=Path, help="of the sentences of earlier runs")
     options = parser.parse_args()
     compile_kernels()
     rng, count = random.Random(options.seed), options.sentences // len(options.project)
     print("| model | sentences | number | p50, ms | p99, ms | worst, ms |")
     print("|---|---|--:|--:|--:|--:|")
     too_much = False
+    every: dict[str, dict[str, list[float]]] = {}
+    if options.costs and options.costs.exists():
+        every = json.loads(options.costs.read_text())
     for name in options.project:
         folder = PROJECTS[name]
         examples = [
@@ -129,6 +137,11 @@ def main() -> None:
         # The first sentences load what a server has loaded.
         costs(system, sentences(name, examples, 30, random.Random(0)))
         by_kind = costs(system, sentences(name, examples, count, rng))
+        for kind, earlier in every.get(name, {}).items():
+            by_kind[kind] += earlier
+        every[name] = by_kind
+        if options.costs:
+            write_text(options.costs, json.dumps(every))
         for kind in SHARES:
             print(row(name, kind, by_kind[kind]), flush=True)
         usual = sorted(by_kind[ORDINARY])[len(by_kind[ORDINARY]) // 2]

@@ -50,3 +50,10 @@ def test_splits_load_neither_pytorch_nor_numba_before_a_search() -> None:
     assert not loaded(
         *(f"import nqg.splits.{module}" for module in SPLIT_MODULES)
     ).intersection(HEAVY)
+
+
+def test_a_check_of_data_loads_neither_pytorch_nor_numba() -> None:
+    modules = loaded(
+        "from nqg.cli.main import load_command", "load_command('check-data')"
+    )
+    assert not modules.intersection(HEAVY)

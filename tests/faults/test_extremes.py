@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -250,3 +252,27 @@ def test_a_word_that_is_no_text_is_an_abstention_on_the_command_line(
     ended = run(("parse", "model", latin_1, "--device", "cpu", "--json"), tmp_path)
     assert ended.code == 0, ended.said
     assert json.loads(ended.said)["target"] is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_a_check_of_a_million_equal_pairs_takes_little_memory(tmp_path: Path) -> None:
+    train = tmp_path / "train.tsv"
+    train.write_text("turn left\tturn ( left )\n" * 1_000_000)
+    code = (
+        "from pathlib import Path\n"
+        "from nqg.cli.main import main\n"
+        "try:\n"
+        "    main()\n"
+        "finally:\n"
+        "    status = Path('/proc/self/status').read_text().split('VmHWM:')[1]\n"
+        "    print(status.split()[0])\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code, "check-data", str(train)],
+        capture_output=True,
+        text=True,
+    )
+    *lines, kilobytes = ended.stdout.splitlines()
+    assert "1,000,000 examples, 999,999 with a fault" in lines
+    # It was 585 MB.
+    assert int(kilobytes) < 200_000

@@ -130,7 +130,7 @@ def test_ctrl_c_ends_a_check_of_a_million_pairs(tmp_path: Path) -> None:
     train = tmp_path / "train.tsv"
     train.write_text("".join(f"{line}\n" for line in identical(random.Random(1))))
     with begun(COMMAND, "check-data", str(train)) as process:
-        work(process, 2)
+        work(process, 1.5)
         assert interrupted(process) == (130, "error: interrupted")
 
 

@@ -179,6 +179,22 @@ def test_the_best_and_the_k_best_derivations_equal_sorting_all(
         assert best.score == pytest.approx(found[0].score)
 
 
+@given(grammars(), sentences, st.integers(0, 99), st.integers(1, 40))
+def test_a_bound_on_hyperedges_ends_the_k_best_derivations(
+    grammar: Grammar, source: Tokens, seed: int, most: int
+) -> None:
+    graph = charts(grammar, [source])
+    scores = score(graph, np.random.default_rng(seed))
+    (every,) = k_best_derivations(grammar, graph, scores, 6)
+    (bounded,) = k_best_derivations(grammar, graph, scores, 6, most)
+    assert bounded == every[: len(bounded)]
+    sizes = [len(each.derivation.hyperedges) for each in every]
+    # All but the last have less than the bound, and so have all if some are missing.
+    assert sum(sizes[: len(bounded) - 1]) < most
+    if len(bounded) < len(every):
+        assert sum(sizes[: len(bounded)]) >= most
+
+
 @given(grammars(), st.lists(sentences, max_size=5))
 def test_a_batch_is_its_sentences_one_by_one(
     grammar: Grammar, sources: list[Tokens]

@@ -163,6 +163,22 @@ def test_every_text_is_asked_once_and_all_together() -> None:
     assert sorted(asked[3:]) == ["a", "b and a"]
 
 
+def test_only_answers_that_are_shown_are_completed() -> None:
+    completed = []
+
+    def complete(answer: Answer) -> Answer:
+        completed.append(answer.source)
+        return answer
+
+    table = Dictionary({"a": ("a()", 0.9), "c": ("c()", 0.9)})
+    (answer,) = sequence_answers(table.answers, ["a and b and c"], FORM, complete)
+    assert answer.target is None
+    # Six texts were read; of these, one division and the whole are shown.
+    assert len(table.asked[0]) == 6
+    shown = [command.source for command in answer.commands]
+    assert sorted(completed) == sorted([*shown, "a and b and c"])
+
+
 def test_sentences_without_a_connective_are_passed_on_as_they_are() -> None:
     table = Dictionary({"a": ("a()", 1.0)})
     assert [a.target for a in sequence_answers(table.answers, ["a"], FORM)] == ["a()"]

@@ -180,6 +180,16 @@ def test_a_calls_own_notation_is_not_json() -> None:
     assert tokenizer.problem('{"name": "f", "arguments": {"a": "b"}}') == ""
 
 
+@pytest.mark.parametrize("control", ["\0", "\x01", "\x1b"])
+def test_a_control_character_is_a_problem_of_json_alone(control: str) -> None:
+    plain = fit_programs(['{"name": "f", "arguments": {"a": "b"}}'])
+    tokenizer = replace(plain, calls=NESTED)
+    program = f'{{"name": "f", "arguments": {{"a": "b{control}c"}}}}'
+    code = f"U+{ord(control):04X}"
+    assert tokenizer.problem(program).endswith(f"the control character {code}")
+    assert fit_programs(['f(a="b")']).problem(f'f(a="b{control}c")') == ""
+
+
 @pytest.mark.parametrize("name_key", NAME_KEYS)
 @pytest.mark.parametrize("arguments_key", ["", *ARGUMENT_KEYS])
 def test_the_keys_are_those_of_training(name_key: str, arguments_key: str) -> None:

@@ -133,7 +133,7 @@ _DATA = {
         "Measure splits: sizes, unseen atoms, divergences, shared templates, lengths.",
     ),
     "check-data": (
-        "project_commands",
+        "check_data",
         "Check training data: faults with their lines, and what to expect of it.",
     ),
 }

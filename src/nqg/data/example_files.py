@@ -34,7 +34,10 @@ def read_examples(
     'J J'
     """
     path = Path(path)
-    examples = list(streamed_examples(path, allows_out_of_scope=allows_out_of_scope))
+    # Equal examples are one object: files of strangers have millions of them.
+    known: dict[Example, Example] = {}
+    stream = streamed_examples(path, allows_out_of_scope=allows_out_of_scope)
+    examples = [known.setdefault(example, example) for example in stream]
     _check_ids(examples, path)
     return examples
 

@@ -29,13 +29,14 @@ from nqg.evaluation.legality import ModelTypes, ProgramCheck
 from nqg.files import append_line, numbered_lines, strict_json, write_text
 from nqg.grammar.derivation import Derivation
 from nqg.grammar.grammar import Grammar, Rule
-from nqg.inference.gaps import Gaps, explained, gaps, nearest_sentence, words_lacking
+from nqg.inference.gaps import Gaps, explained, gaps, words_lacking
 from nqg.inference.hybrid import Hybrid
 from nqg.inference.parser import Parser
 from nqg.model.checkpoint import SavedModel
 from nqg.model.confidence import rule_pairs
 from nqg.preprocessing.training_text import tokenized
 from nqg.slots.slot import Tokenize
+from nqg.text.known_sentences import KnownSentences
 
 # Only the last sentences of a log are considered. Most lines may be training examples already, so
 # that more lines are read than sentences are wanted.
@@ -405,7 +406,7 @@ def nearest_example(
     'off(fan)'
     """
     examples = {example.source: example for example in reversed(known)}
-    nearest = nearest_sentence(list(examples)[::-1], sentence, tokenize)
+    nearest = KnownSentences(list(examples)[::-1], tokenize).nearest(sentence)
     return None if nearest is None else examples[nearest]
 
 

@@ -79,7 +79,9 @@ def flaws(raw: Sequence[Example], tokens: Sequence[Example]) -> Iterator[Flaw]:
     2: unbalanced: '(' is never closed; mend the program, or leave the pair out
     3: contradiction: 'on' has another program on line 1; keep the right one, or say more in the sentence
     """
-    lost = lost_programs([example.target_tokens for example in tokens])
+    targets = list(dict.fromkeys(example.target for example in tokens))
+    lost_numbers = lost_programs([target.split() for target in targets])
+    lost = {targets[number] for number in lost_numbers}
     first_lines: dict[str, dict[str, int]] = defaultdict(dict)
     repeated = cache(lambda line: f"the same pair is on line {line}")
     bracket_error_of = cache(lambda target: bracket_error(target.split(), CODE_QUOTES))
@@ -94,7 +96,7 @@ def flaws(raw: Sequence[Example], tokens: Sequence[Example]) -> Iterator[Flaw]:
             yield Flaw(
                 line, "unbalanced", error, "mend the program, or leave the pair out"
             )
-        if line - 1 in lost:
+        if tokenized.target in lost:
             yield Flaw(
                 line,
                 "notation",

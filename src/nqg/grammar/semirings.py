@@ -425,9 +425,16 @@ class LazyRanking:
 
 
 def k_best_derivations(
-    grammar: ChartGrammar, graph: Hypergraph, scores: FloatArray, k: int
+    grammar: ChartGrammar,
+    graph: Hypergraph,
+    scores: FloatArray,
+    k: int,
+    most_hyperedges: int | None = None,
 ) -> list[list[ScoredDerivation]]:
-    """The k best derivations of each sentence of a pruned graph, best first, or all."""
+    """The k best derivations of each sentence of a pruned graph, best first, or all.
+
+    The last of them is the one with which they have `most_hyperedges` together, if there is a bound.
+    """
     ranking = LazyRanking(graph, scores)
 
     def choose(node: NodeId, rank: int) -> tuple[int, Iterable[int]]:
@@ -438,11 +445,15 @@ def k_best_derivations(
     lists: list[list[ScoredDerivation]] = []
     for root in graph.roots().tolist():
         derivations: list[ScoredDerivation] = []
+        hyperedges = 0
         while root != NO_ROOT and len(derivations) < k:
             ranked = ranking.find(root, len(derivations))
             if ranked is None:
                 break
             derivation = _derivation(grammar, graph, root, len(derivations), choose)
             derivations.append(ScoredDerivation(derivation, -ranked.cost))
+            hyperedges += len(derivation.hyperedges)
+            if most_hyperedges is not None and hyperedges >= most_hyperedges:
+                break
         lists.append(derivations)
     return lists

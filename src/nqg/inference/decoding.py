@@ -55,6 +55,9 @@ DERIVATIONS_PER_READING = 4
 MAX_CHART_STEPS = 1 << 20
 # Hyperedges of all copies of a forest that the readings of one sentence are compared in.
 MAX_COMPARED_COPIES = 1 << 20
+# Compared derivations may have a hyperedge for so many steps of the limit: on a server all 40 of
+# a derivation of 51 hyperedges, more than a sentence of the examples has.
+STEPS_PER_COMPARED_HYPEREDGE = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +241,12 @@ class ScoredCharts:
         charts = self.select([sentence])
         # Every target is looked for in a copy of the forest.
         count = min(count, max(1, MAX_COMPARED_COPIES // charts.full.hyperedges))
-        (ranked,) = k_best_derivations(self.grammar, charts.full, charts.scores, count)
+        most = None
+        if options.limit is not None:
+            most = options.limit // STEPS_PER_COMPARED_HYPEREDGE
+        (ranked,) = k_best_derivations(
+            self.grammar, charts.full, charts.scores, count, most
+        )
         best: dict[Tokens, Derivation] = {}
         # The sort is stable: among equally known derivations the best score comes
         # first.

@@ -4,12 +4,11 @@ that do not fit.
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, groupby
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +35,7 @@ from nqg.types.tree_automaton import Fragment, Typing
 # Derivations among which the one with the fewest misfits is looked for. They
 # trade time for a message that names fewer misfits; no answer depends on them.
 MISFIT_CANDIDATES = 32
+MISFIT_HYPEREDGES = 512  # of all of them
 SHOWN_TYPES = 3  # types that are named at once
 # The names of types that inference makes: of heads, words, lists and arguments.
 _MADE_UP = re.compile(r"_(?:head|word|list|argument)(?:_\d+)?>$|_argument_list")
@@ -239,36 +239,6 @@ def explained(answer: Answer) -> Answer:
     )
 
 
-def nearest_sentence(
-    known: Sequence[str], sentence: str, tokenize: Callable[[str], Sequence[str]]
-) -> str | None:
-    """The known sentence that has most words in common with another, and fewest others; rare words
-    count for more.
-
-    >>> nearest_sentence(["turn on the lamp", "turn off the fan"], "is the fan off", str.split)
-    'turn off the fan'
-    """
-
-    def bag(text: str) -> set[str]:
-        return {word.casefold() for word in tokenize(text)}
-
-    bags, wanted = list(map(bag, known)), bag(sentence)
-    # Rare words weigh more: the inverse document frequency.
-    counts = Counter(chain.from_iterable([*bags, wanted]))
-
-    def weight(words: Iterable[str]) -> float:
-        return sum(
-            math.log1p(len(known) / (1 + counts[word])) for word in sorted(words)
-        )
-
-    nearest, best = None, 0.0
-    for candidate, words in zip(known, bags):
-        likeness = 2 * weight(words & wanted) / (weight(words) + weight(wanted) or 1.0)
-        if likeness > best:
-            nearest, best = candidate, likeness
-    return nearest
-
-
 def misfits(charts: BatchCharts) -> tuple[Misfit, ...]:
     """What keeps a sentence that has a derivation from having a well-typed one: of some derivations
     the fewest.
@@ -286,7 +256,11 @@ def misfits(charts: BatchCharts) -> tuple[Misfit, ...]:
     # Without scores all derivations are equal: these are just some of them.
     forest = charts.forests
     (ranked,) = k_best_derivations(
-        grammar, forest, np.zeros(forest.hyperedges), MISFIT_CANDIDATES
+        grammar,
+        forest,
+        np.zeros(forest.hyperedges),
+        MISFIT_CANDIDATES,
+        MISFIT_HYPEREDGES,
     )
     candidates = [_misfits(grammar.grammar, typing, each.derivation) for each in ranked]
     return min(candidates, key=len, default=())

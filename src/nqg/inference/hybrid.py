@@ -38,11 +38,12 @@ from nqg.inference.parser import (
     with_threshold,
     withheld,
 )
-from nqg.inference.sequences import sequence_answers
+from nqg.inference.sequences import Completed, sequence_answers, unchanged
 from nqg.model.checkpoint import RECORDS_FILE, Record, record_lines
 from nqg.model.confidence import Calibrator, CallEvidence, Evidence
 from nqg.model_folder import SEQ2SEQ_KIND, HubModel, is_of_kind
 from nqg.preprocessing.preprocessor import TEXT_FILE, Preprocessor
+from nqg.text.sequences import SequenceFormat
 from nqg.types.tool_calls import RequiredArguments, missing_argument, program_misfit
 from nqg.types.tools import FILE as TOOLS_FILE
 from nqg.types.tools import Tool, read_tools, write_tools
@@ -126,11 +127,13 @@ class Hybrid(HubModel):
         return self._answers(checked_sentences(sentences))
 
     def _answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
-        form = None
+        form: SequenceFormat | None = None
+        completed: Completed = unchanged
         if isinstance(self.parser, Parser):
             form = self.parser.model.text.sequence
+            completed = self.parser.with_nearest
         for window in windows(sentences):
-            yield from sequence_answers(self.single_answers, window, form)
+            yield from sequence_answers(self.single_answers, window, form, completed)
 
     def single_answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
         """The answers to sentences that are each read as one command."""
@@ -241,7 +244,7 @@ class Hybrid(HubModel):
         if calibrator.refuses(grammar.source_tokens):
             return withheld(answer, KNOWN_OUT_OF_SCOPE)
         answer = with_threshold(answer, parser.least_confidence)
-        return parser.with_nearest(parser.by_manual_rules(answer))
+        return parser.by_manual_rules(answer)
 
     def _grammar_first_answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
         ask = self.parser.answers

@@ -43,7 +43,7 @@ from nqg.grammar.hypergraph import Hypergraph
 from nqg.grammar.ragged import distinct
 from nqg.inference.charts import BatchCharts
 from nqg.inference.decoding import DecodeOptions, ScoredCharts
-from nqg.inference.gaps import explained, gaps_in, nearest_sentence
+from nqg.inference.gaps import explained, gaps_in
 from nqg.inference.manual_reader import ManualReader
 from nqg.inference.sequences import sequence_answers
 from nqg.model.checkpoint import Provenance, SavedModel, load_model, save_model
@@ -272,7 +272,7 @@ class Parser(HubModel):
         form = self.model.text.sequence
         for window in windows(sentences):
             answer_all = partial(self._texts, sentences=len(window))
-            yield from sequence_answers(answer_all, window, form)
+            yield from sequence_answers(answer_all, window, form, self.with_nearest)
 
     def _texts(self, texts: Sequence[str], sentences: int) -> list[Answer]:
         """The answers to some sentences, and to the texts in them that may be commands.
@@ -302,12 +302,12 @@ class Parser(HubModel):
         """The answers to sentences that are each read as one command."""
         for answer, sentence in self._derived(sentences):
             calls = self.calls_in(sentence)
-            yield self.with_nearest(self._judged(answer, calls))
+            yield self._judged(answer, calls)
 
     def grammar_answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
         """The same without the call reader."""
         for answer, _ in self._derived(sentences):
-            yield self.with_nearest(self._judged(answer, None))
+            yield self._judged(answer, None)
 
     def candidates(self, sentences: Iterable[str]) -> Iterator[list[Proposal]]:
         """The programs that the grammar and the call reader propose for each sentence."""
@@ -699,16 +699,17 @@ class Parser(HubModel):
             # An abstention without an explanation is better than none.
             with suppress(LimitExceeded):
                 charts = item.charts.select(item.number)
-                return replace(item.answer, gaps=gaps_in(charts, item.sentence))
+                limit = self.options.limit
+                # A chart that is shown may be larger than what is explained.
+                if limit is None or charts.untyped.hyperedges <= limit:
+                    return replace(item.answer, gaps=gaps_in(charts, item.sentence))
         return item.answer
 
     def with_nearest(self, answer: Answer) -> Answer:
         """The answer. An abstention gets the most similar training sentence, if gaps are asked for."""
         if not self.options.gaps or answer.kind not in TEACHABLE:
             return answer
-        nearest = nearest_sentence(
-            self.model.provenance.sentences, answer.source, self._words_of
-        )
+        nearest = self.model.known_sentences.nearest(answer.source)
         if nearest is None:
             return answer
         # Training has its program, whatever the confidence.

@@ -19,16 +19,26 @@ from nqg.inference.gaps import explained
 from nqg.text.sequences import SequenceFormat
 
 AnswerAll = Callable[[Sequence[str]], Iterable[Answer]]
+Completed = Callable[[Answer], Answer]
 Span = tuple[int, int]
 
 
+def unchanged(answer: Answer) -> Answer:
+    """The same answer."""
+    return answer
+
+
 def sequence_answers(
-    answer_all: AnswerAll, sentences: Sequence[str], form: SequenceFormat | None
+    answer_all: AnswerAll,
+    sentences: Sequence[str],
+    form: SequenceFormat | None,
+    completed: Completed = unchanged,
 ) -> Iterator[Answer]:
     """The answers to sentences, of which some may hold several commands; without a format none do.
 
     `answer_all` reads each sentence as one command. It is asked once: about the sentences, and
-    about every distinct text in them that may be a command.
+    about every distinct text in them that may be a command. What is shown of these answers is
+    `completed` by what the others do not need.
 
     >>> programs = {"lamp on": "on(lamp)", "fan off": "off(fan)"}
     >>> def answer_all(sentences):
@@ -45,7 +55,7 @@ def sequence_answers(
             if len(clauses) > 1:
                 divided[sentence] = clauses
     if form is None or not divided:
-        yield from answer_all(sentences)
+        yield from map(completed, answer_all(sentences))
         return
     # Ask about everything together.
     texts: dict[str, None] = {}
@@ -61,9 +71,9 @@ def sequence_answers(
     by_text = dict(zip(queries, answers))
     for sentence, whole in zip(sentences, answers):
         if sentence in divided:
-            yield with_commands(whole, divided[sentence], by_text, form)
+            yield with_commands(whole, divided[sentence], by_text, form, completed)
         else:
-            yield whole
+            yield completed(whole)
 
 
 def possible_commands(sentence: str, clauses: Sequence[Span]) -> Iterator[str]:
@@ -94,6 +104,7 @@ def with_commands(
     clauses: Sequence[Span],
     answers: Mapping[str, Answer],
     form: SequenceFormat,
+    completed: Completed = unchanged,
 ) -> Answer:
     """The answer to a sentence with several clauses: of the whole, or of its best division."""
     best: list[Answer] = []
@@ -120,8 +131,9 @@ def with_commands(
             return whole
         return sequence
     if whole.target is None and nearest:
-        return abstention(whole, nearest, form)
-    return whole
+        commands = list(map(completed, nearest))
+        return abstention(completed(whole), commands, form)
+    return completed(whole)
 
 
 def score(answer: Answer) -> float:

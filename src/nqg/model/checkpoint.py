@@ -15,6 +15,7 @@ import platform
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,7 @@ from nqg.preprocessing.program_language import ProgramLanguage, read_language
 from nqg.run_config import DataFingerprint
 from nqg.settings_reader import read_dataclass
 from nqg.slots.target_grammars import legal_with, open_slot_categories
+from nqg.text.known_sentences import KnownSentences
 from nqg.types.target_grammar import TargetGrammar
 from nqg.types.tool_calls import (
     REQUIRED_FILE,
@@ -174,7 +176,7 @@ MOST_NON_TERMINALS = 9  # in a rule of a model folder
 FLOATS = {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SavedModel:
     """Everything that a model folder holds.
 
@@ -241,6 +243,15 @@ class SavedModel:
         """Whether a program has a flaw that other readings of its sentence may not have."""
         problem = self.text.programs.problem(program, words)
         return bool(problem or self.call_problem(program))
+
+    @cached_property
+    def known_sentences(self) -> KnownSentences:
+        """The training sentences that the model kept."""
+
+        def words_of(sentence: str) -> Sequence[str]:
+            return self.text.tokenized(sentence)[0].words
+
+        return KnownSentences(self.provenance.sentences, words_of)
 
     @property
     def legal_programs(self) -> TargetGrammar | None:

@@ -43,6 +43,8 @@ OPENING = "opening "
 CLOSING = "closing "
 START, LINE_END, ANY_TOKEN = "the start", "the end", "any atom"
 
+# JSON has no strings with these. White space is never part of a token.
+_NOT_IN_JSON = re.compile("[\x00-\x1f]")
 # White space as `str.split` has it.
 _CHUNK = re.compile(r"(\s*)(\S+)")
 # The rest of don't; not inside of '…'.
@@ -255,6 +257,9 @@ class ProgramTokenizer:
         if self.positions:
             reason = self.positions.problem(tokens)
         if self.calls:
+            control = _NOT_IN_JSON.search("".join(tokens))
+            if control:
+                return f"JSON cannot hold the control character U+{ord(control[0]):04X}"
             reason = reason or self.calls.problem(tokens)
             tokens = self.calls.encode(tokens)
         if self.traces:
