@@ -16,7 +16,9 @@ from nqg.errors import LimitExceeded
 from nqg.grammar import vectorized
 from nqg.grammar.chart import StepBudget, charts, goal_charts
 from nqg.grammar.compilation import kernels_in_one_form
+from nqg.grammar.derivation import Tokens
 from nqg.grammar.encoding import slot_rule, slot_rules, value_row, value_rows
+from nqg.grammar.goal_kernels import TOKENS_OF_STEP
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.semirings import best_derivations, log_inside, marginals, max_inside
 from nqg.slots.instantiate import instantiate_slots
@@ -26,7 +28,6 @@ from nqg.types.target_grammar import TargetGrammar
 from oracles import assert_same_arrays
 from strategies import perhaps_typed, sentences
 
-Tokens = tuple[str, ...]
 Compute = Callable[[], Sequence[Any]]
 
 # A sentence of so many words has more than the LARGE_FOREST hyperedges from which steps of types count.
@@ -132,31 +133,38 @@ def test_rules_of_values(sources: list[list[str]]) -> None:
     assert value_rows(texts, values).tolist() == expected
 
 
-def refined(limit: int) -> list[Any]:
+def refined(limit: int, program: Tokens = ("x", ",", "x", ",", "x")) -> list[Any]:
     """The well-typed derivations of a long sentence, and those of a program of it."""
     source = ("a",) * LONG
     with kernels_in_one_form(compiled=False):
         types, goals = StepBudget(limit), StepBudget(limit)
         full = charts(BINARY.typed_by(None), [source])
         typed = charts(BINARY, [source], limit=types)
-        goal = goal_charts(BINARY, full, [("x", ",", "x", ",", "x")], goals)
+        goal = goal_charts(BINARY, full, [program], goals)
     return [types.exceeded, goals.exceeded, typed.hyperedges, goal.hyperedges]
 
 
-@pytest.mark.parametrize("of", [0, 1], ids=["types", "goals"])
-def test_a_sentence_takes_as_many_steps(of: int) -> None:
+LONG_PROGRAM = ("x", *(",", "x") * TOKENS_OF_STEP)
+
+
+@pytest.mark.parametrize(
+    ("of", "program"),
+    [(0, ("x", ",", "x")), (1, ("x", ",", "x")), (1, LONG_PROGRAM)],
+    ids=["types", "goals", "goals of a long program"],
+)
+def test_a_sentence_takes_as_many_steps(of: int, program: Tokens) -> None:
     # The least limit that suffices, by bisection.
-    too_small, enough = 0, 1 << 20
+    too_small, enough = 0, 1 << 24
     while enough - too_small > 1:
         middle = (too_small + enough) // 2
-        if refined(middle)[of]:
+        if refined(middle, program)[of]:
             too_small = middle
         else:
             enough = middle
-    assert 1 << 12 < enough < 1 << 20
+    assert 1 << 12 < enough < 1 << 24
     with patch.object(vectorized, "LARGE_GRAPH", 1 << 60):
-        assert refined(too_small)[of] == {0}
-        assert refined(enough)[of] == set()
+        assert refined(too_small, program)[of] == {0}
+        assert refined(enough, program)[of] == set()
 
 
 def test_a_limit_that_is_no_budget_is_an_error() -> None:

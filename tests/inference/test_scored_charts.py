@@ -145,6 +145,23 @@ def test_the_probability_of_a_target_is_that_of_all_its_derivations(
     assert charted.probabilities(nothing, every).tolist() == [0.0] * len(sources)
 
 
+def test_targets_of_one_sentence_share_the_steps_of_a_limit() -> None:
+    charted = scored([SENTENCES[3]], 7)
+    easy, hard = [("nothing",)] * 9, [charted.best()[0].target]
+    known = charted.probabilities(hard, [0])
+    steps = next(
+        limit
+        for limit in range(1, 1 << 16)
+        if not math.isnan(charted.probabilities(hard, [0], limit)[0])
+    )
+    # The easy ones take less than their shares, and the hard one then gets all of it.
+    found = charted.probabilities([*easy, *hard], [0] * 10, steps)
+    assert found[-1] == pytest.approx(known[0])
+    # Two hard ones need twice as much.
+    assert np.isnan(charted.probabilities(hard * 2, [0, 0], steps)).all()
+    assert not np.isnan(charted.probabilities(hard * 2, [0, 0], 2 * steps)).any()
+
+
 def test_readings_of_one_sentence_are_those_of_copies_of_it() -> None:
     charted = scored(SENTENCES, 7)
     options = DecodeOptions(marginals=True)

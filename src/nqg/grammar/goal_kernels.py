@@ -53,6 +53,9 @@ from nqg.grammar.ragged import Ragged
 # A forest with fewer hyperedges is refined by types whatever that takes, so that nothing depends on
 # whether it was reduced before (`nqg.types.legal_forest`).
 LARGE_FOREST = 1 << 12
+# A combination of goals takes another step for so many tokens of the target, in which its yield is
+# looked for. Most programs have fewer.
+TOKENS_OF_STEP = 64
 
 
 class GoalWorkspace(NamedTuple):
@@ -237,7 +240,8 @@ def _refine(
     arity = grammar.arities[of_slot]
     more = _choose_children(hyperedge, arity, first_node, charts, work)
     while more and not work.graph.used[GRAPH_FULL]:
-        count_steps(1, work.graph)
+        # Each position of the target is compared.
+        count_steps(1 + len(target) // TOKENS_OF_STEP, work.graph)
         length = 0
         for at in range(
             grammar.targets.offsets[of_slot], grammar.targets.offsets[of_slot + 1]

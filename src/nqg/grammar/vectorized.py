@@ -30,7 +30,7 @@ from nqg.grammar.encoding import (
     slot_rules,
     value_rows,
 )
-from nqg.grammar.goal_kernels import LARGE_FOREST
+from nqg.grammar.goal_kernels import LARGE_FOREST, TOKENS_OF_STEP
 from nqg.grammar.hypergraph import NO_CHILD, Hypergraph, subgraph
 from nqg.grammar.ragged import Ragged, distinct, gather_ranges, offsets_from_lengths
 
@@ -177,7 +177,7 @@ class _Refiner:
     """Refines charts of B sentences: every node has a goal for each kind of what it derives.
 
     `rules` are those of hyperedges, for a value that of its slot. A sentence takes at most `limit`
-    steps, where they are counted. N nodes, K children, m combinations of goals.
+    steps, of which a combination takes `cost`: (B,). N nodes, K children, m combinations of goals.
     """
 
     def __init__(
@@ -185,10 +185,10 @@ class _Refiner:
         charts: Hypergraph,
         rules: Int32Array,
         limit: int,
-        is_counted: NDArray[np.bool_],
+        cost: Int64Array,
     ) -> None:
         self._charts, self._rules = charts, rules
-        self._limit, self._is_counted = limit, is_counted
+        self._limit, self._cost = limit, cost
         sizes = np.diff(charts.first_node)
         self._sentences = np.repeat(np.arange(charts.sentences), sizes)
         self._steps = np.zeros(charts.sentences, dtype=np.int64)
@@ -272,9 +272,9 @@ class _Refiner:
     def _counted(
         self, sentences: Int64Array, steps: NDArray[np.generic] | None = None
     ) -> Int64Array:
-        """Steps, one for each without a choice, by sentence: (B,)."""
+        """The steps of so many combinations, of one for each without a choice, by sentence: (B,)."""
         added = np.bincount(sentences, steps, len(self._steps))
-        counted: Int64Array = added.astype(np.int64) * self._is_counted
+        counted: Int64Array = added.astype(np.int64) * self._cost
         return counted
 
     def _number(
@@ -324,7 +324,8 @@ class TypeRefiner(_Refiner):
         limit: int,
     ) -> None:
         sizes = np.diff(charts.first_hyperedge[charts.first_node])
-        super().__init__(charts, rules, limit, sizes >= LARGE_FOREST)
+        is_counted = (sizes >= LARGE_FOREST).astype(np.int64)
+        super().__init__(charts, rules, limit, is_counted)
         self._types, self._wanted = types, wanted
         of_nodes = lengths[self._sentences]
         self._is_whole = (charts.starts == 0) & (charts.ends == of_nodes)
@@ -382,9 +383,9 @@ class GoalRefiner(_Refiner):
         targets: Ragged,
         limit: int,
     ) -> None:
-        counted = np.ones(charts.sentences, dtype=bool)
+        cost = 1 + np.diff(targets.offsets).astype(np.int64) // TOKENS_OF_STEP
         rules = slot_rules(charts.rules, grammar.values)
-        super().__init__(charts, rules, limit, counted)
+        super().__init__(charts, rules, limit, cost)
         self._grammar = grammar
         self._targets = [characters(targets.row(row)) for row in range(targets.rows)]
         self._is_root = np.zeros(charts.nodes, dtype=bool)

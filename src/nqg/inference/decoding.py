@@ -5,6 +5,7 @@ probabilities and figures.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -336,8 +337,31 @@ class ScoredCharts:
         limit: int | None = None,
     ) -> FloatArray:
         """The probability of each target of a sentence, all derivations that yield it together; not
-        a number where it takes more than `limit` steps to find these: (n,).
+        a number where it takes too many steps to find these: (n,).
+
+        The targets of one sentence share `limit` steps. Those few that need more than their share
+        divide as many steps once more.
         """
+        if limit is None:
+            return self._probabilities(targets, sentences, None)
+        sharing = max(Counter(sentences).values(), default=1)
+        found = self._probabilities(targets, sentences, limit // sharing)
+        unknown = np.flatnonzero(np.isnan(found)).tolist()
+        if sharing > 1 and unknown:
+            of_unknown = [sentences[number] for number in unknown]
+            sharing = max(Counter(of_unknown).values())
+            found[unknown] = self._probabilities(
+                [targets[number] for number in unknown], of_unknown, limit // sharing
+            )
+        return found
+
+    def _probabilities(
+        self,
+        targets: Sequence[Tokens],
+        sentences: Sequence[int],
+        limit: int | None,
+    ) -> FloatArray:
+        """`probabilities` if each target may take as many steps as `limit`."""
         budget = None if limit is None else StepBudget(limit)
         sources = self.full.select(sentences)
         goal = goal_charts(self.grammar, sources, targets, budget)
