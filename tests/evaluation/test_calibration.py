@@ -15,16 +15,19 @@ from nqg.evaluation.calibration import (
     HeldOut,
     Outcome,
     are_precise,
+    cautious_threshold,
     chosen_threshold,
     expectation,
     fitted,
     folds,
     held_out,
     knowledge,
+    joined_halves,
     made_out_of_scope,
     outcomes,
     right_derivations,
     used_rules,
+    with_insertions,
 )
 from nqg.grammar.grammar import Grammar
 from nqg.inference.parser import Parser
@@ -161,6 +164,35 @@ def test_no_sentence_out_of_scope_differs_from_a_known_one_in_spaces_alone(
     assert all(made)
 
 
+@given(SENTENCES.filter(lambda sentences: any(map(str.split, sentences))), st.integers(0, 12))
+def test_words_are_inserted_into_known_sentences(
+    sentences: list[str], count: int
+) -> None:
+    made = with_insertions(sentences, count, random.Random(0))
+    assert made == with_insertions(sentences, count, random.Random(0))
+    assert len(made) == count
+    known = {tuple(sentence.split()) for sentence in sentences}
+    for sentence, inserted in made:
+        words = sentence.split()
+        places = range(len(words) - len(inserted) + 1)
+        length = len(inserted)
+        assert any(
+            words[at : at + length] == list(inserted)
+            and (*words[:at], *words[at + length :]) in known
+            for at in places
+        )
+
+
+def test_halves_are_joined_of_two_functions() -> None:
+    pairs = [
+        Example("feed the cows", "feed(cows)"),
+        Example("close all valves", "close()"),
+    ]
+    made = joined_halves(pairs, 8, random.Random(0))
+    assert {*made} == {"feed the all valves", "close all the cows"}
+    assert joined_halves(pairs[:1], 8, random.Random(0)) == []
+
+
 def test_a_seed_decides_which_sentences_are_made() -> None:
     sentences = [example.source for example in EXAMPLES]
     one, other = (
@@ -287,14 +319,36 @@ def test_a_model_answers_from_the_confidence_on_from_which_held_out_answers_are_
     assert some.new_templates == Expectation()
 
 
-def test_where_no_threshold_is_precise_enough_answers_that_are_rather_right_are_given() -> (
-    None
-):
+def test_where_no_threshold_is_precise_enough_the_surest_answers_are_given() -> None:
     strict = fitted(NONE_FITTED, MIXED, 0.99)
     assert strict.is_imprecise
-    assert strict.threshold == EVEN_ODDS
+    assert EVEN_ODDS < strict.threshold <= 0.99
     assert 0 < strict.expected.answered < strict.expected.sentences
     assert fitted(NONE_FITTED, [], 0.95).is_imprecise
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 1), st.booleans(), st.booleans()), max_size=30),
+    st.floats(0.5, 1),
+)
+def test_a_cautious_threshold_allows_as_many_wrong_answers_as_are_wanted(
+    rows: list[tuple[float, bool, bool]], precision: float
+) -> None:
+    tried = []
+    for confidence, is_right, is_in_scope in rows:
+        right = is_right and is_in_scope
+        tried.append(Outcome(confidence, right, False, is_in_scope))
+    threshold = cautious_threshold(tried, precision)
+    assert EVEN_ODDS <= threshold <= max(precision, EVEN_ODDS)
+    surest = max((each.confidence for each in tried), default=0.0)
+    given_answers = [each for each in tried if each.confidence >= threshold]
+    wrong = 0.0
+    for each in given_answers:
+        wrong += 1 - each.confidence if each.is_in_scope else 1.0
+    allowed = (1 - precision) * sum(each.is_right for each in tried)
+    assert wrong <= allowed + 1e-6 or all(
+        each.confidence >= min(surest, precision) for each in given_answers
+    )
 
 
 def test_an_unlucky_answer_among_few_does_not_silence_a_model() -> None:

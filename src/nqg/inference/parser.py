@@ -396,6 +396,7 @@ class Parser(HubModel):
                 reading.new_values,
                 reading.unread,
                 calibrator.contexts.hides_value(contexts),
+                tuple(words[place] for place in reading.unread_words),
             )
         return calls
 
@@ -651,6 +652,7 @@ class Parser(HubModel):
             grammar,
             target=best.target,
             probability=call.probability if call else None,
+            unread=call.unread_words if call else (),
             system=CALLS,
             reason=reason,
             reading=None,

@@ -148,21 +148,30 @@ class CallEvidence:
     unread: int = 0
     # Whether a new value hides what training has as a value of another slot.
     hides_value: bool = False
+    unread_words: tuple[str, ...] = ()
 
     def features(self) -> tuple[float, ...]:
         if self.probability is None:
-            return (0.0, 1.0, 0.0, 0.0, 0.0)
+            return (0.0, 1.0, *NO_CALL_FEATURES[2:])
+        log_odds = _log_odds(self.probability)
+        fit = min(max(self.fit / BEST_FIT, -1.0), 1.0)
+        # What speaks for a program says less where words are not read: they may change the meaning.
+        is_unread = float(bool(self.unread_words))
         return (
-            _log_odds(self.probability),
+            log_odds,
             0.0,
-            min(max(self.fit / BEST_FIT, -1.0), 1.0),
+            fit,
             _share(self.new_values),
             _share(self.unread),
+            _share(len(self.unread_words)),
+            is_unread,
+            is_unread * log_odds,
+            is_unread * fit,
         )
 
 
 # Of a model without call reader.
-NO_CALL_FEATURES = (0.0,) * 5
+NO_CALL_FEATURES = (0.0,) * 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +278,12 @@ class Weights:
     call_fit: float = 0.0
     new_values: float = 0.0
     unread_values: float = 0.0
+    # Words that it does not account for: how many, whether there are any, and what these take from
+    # the weights of the log odds and of the fit.
+    unread_words: float = 0.0
+    any_unread: float = 0.0
+    unread_log_odds: float = 0.0
+    unread_fit: float = 0.0
 
     def __post_init__(self) -> None:
         if not all(map(math.isfinite, astuple(self))):
@@ -321,7 +336,7 @@ class Weights:
 PRIORS = {
     False: Weights(
         *(0.1, 2.9, 0.0, -1.1, -1.5, -2.8, -1.4, -6.0, -0.5, -2.5, -8.2),
-        *(3.0, -1.5, 0.3, -0.5, -3.6),
+        *(4.6, 0.1, 0.4, 1.1, -6.0, -0.4, 0.2, -2.0, -0.4),
     ),
     True: Weights(0.5, 2.2, 2.9, -1.9, -2.4, -1.3, -0.2, -3.0, -0.5, -1.5, -8.2),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -174,6 +174,8 @@ class _Counts:
         # How often one argument stands before another, in a function and (without a name) in all.
         self.precedence: Counter[tuple[str, str, str]] = Counter()
         self.arguments: dict[str, _ArgumentCounts] = {}
+        # Functions, and their aligned arguments as a program writes them, with where each stands.
+        self.written: list[tuple[str, list[tuple[str, int]]]] = []
 
     def add(self, pair: TokenizedPair, call: FlatCall, words: Sequence[str]) -> None:
         aligned = self.alignment(pair, call, words)
@@ -193,6 +195,8 @@ class _Counts:
                 self._add_value(name, value, aligned[name], pair, words, inside)
             else:
                 constants.append((name, " ".join(value)))
+        places = [(name, aligned[name].start) for name in names if name in aligned]
+        self.written.append((call.function, places))
         key = call.function, tuple(constants)
         self.form_counts[key] += 1
         outside = [word for place, word in enumerate(words) if place not in inside]
@@ -291,6 +295,15 @@ class _Counts:
             sorted(names, key=lambda name: sum(is_behind(name, each) for each in names))
         )
 
+    def is_in_sentence_order(self, functions: Mapping[str, FunctionUse]) -> bool:
+        """Whether more programs follow their sentence than an order of their function."""
+        lead = 0
+        for function, places in self.written:
+            starts = [start for _, start in places]
+            ranks = [functions[function].order.index(name) for name, _ in places]
+            lead += (starts == sorted(starts)) - (ranks == sorted(ranks))
+        return lead > 0
+
     def reader(self) -> CallReader:
         forms = []
         for key, words in self.forms.items():
@@ -302,4 +315,5 @@ class _Counts:
             order = self.ordered(name)
             functions[name] = FunctionUse(count, order, dict(self.uses[name]))
         arguments = {name: each.argument() for name, each in self.arguments.items()}
-        return CallReader(tuple(forms), arguments, functions)
+        in_sentence_order = self.is_in_sentence_order(functions)
+        return CallReader(tuple(forms), arguments, functions, in_sentence_order)
