@@ -8,6 +8,9 @@ with the log loss of held-out sentences for several strengths of that prior. Wit
 weights are those of the grammar alone. Eleven datasets take an hour on two cores without a second
 reader, and ten minutes on a GPU machine with one.
 
+With --call-reader the datasets are those of `call_reader.py`, models have a call reader, and only its
+weights are fitted, beside those that the grammar has.
+
 With --thresholds it compares rules that choose the threshold, on the same held-out sentences. Weights
 and threshold are fitted to a random four fifths of them, and judged by the others: for each rule and
 dataset it prints the share of sentences that are answered, the share of the answers that are right,
@@ -21,21 +24,30 @@ import json
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
 
 import nqg
+from call_reader import SETS as CALL_SETS
+from call_reader import training_pairs
 from nqg.evaluation.calibration import (
     EVEN_ODDS,
     Outcome,
     are_precise,
+    cautious_threshold,
     expectation,
     outcomes,
 )
+from nqg.grammar.arrays import FloatArray
 from nqg.model import confidence
-from nqg.model.confidence import HeldOutSentence, Weights
+from nqg.model.confidence import (
+    NO_CALL_FEATURES,
+    PRIORS,
+    HeldOutSentence,
+    Weights,
+)
 from nqg.pipeline.confidence import FoldTrials
 from nqg.settings_reader import read_dataclass
 from real_use_datasets import EXAMPLES, Folder, RealDataset, load_datasets
@@ -46,6 +58,8 @@ SLOW = ("overnight-calendar", "overnight-blocks")
 WEIGHT = 100.0
 # Of the regression over all datasets, whose prior is 0.
 POOLED_PRECISION = 0.05
+# Of weights that stay as they are.
+FIXED_PRECISION = 1e6
 STRENGTHS = (0.1, 0.5, 1.0, 3.0, 10.0)
 # Of thresholds: what is wanted, how often sentences are divided, and how many choose.
 WANTED = (0.95, 0.9)
@@ -84,22 +98,32 @@ def one_deviation(right: int, answers: int, total: float, wanted: float) -> bool
     return right >= answers * wanted - deviation
 
 
+CAUTIOUS = "half of one, else few expected to be wrong (default)"
 RULES = {
     "one more right and wrong, from 0 on": Rule(laplace, 1e-9),
     "share right": Rule(share_right),
     "mean confidence": Rule(mean_confidence),
-    "half a standard deviation (default)": Rule(half_deviation),
+    "half a standard deviation": Rule(half_deviation),
     "one standard deviation": Rule(one_deviation),
+    CAUTIOUS: Rule(half_deviation),
 }
 
 
 def trained_folds(
-    dataset: RealDataset, folder: Path, seq2seq: str | None, device: str | None
+    dataset: RealDataset,
+    folder: Path,
+    seq2seq: str | None,
+    device: str | None,
+    *,
+    call_reader: bool = False,
 ) -> list[HeldOutSentence]:
     """The held-out sentences of all folds, from the run folder if an earlier run left them."""
     settings = nqg.TrainSettings()
     if dataset.settings:
         settings = nqg.TrainSettings.read(dataset.settings)
+    reads = "allow" if call_reader else "none"
+    text = replace(settings.text, call_reader=reads)
+    settings = replace(settings, text=text)
     run_folder = folder / dataset.name
     nqg.train(
         dataset.train,
@@ -119,6 +143,17 @@ def regression(
     datasets: Sequence[Sequence[HeldOutSentence]], prior: Weights, precision: float
 ) -> Weights:
     """The weights that fit datasets; of several, each counts alike."""
+    features, rights, counts = evidence(datasets)
+    fitted = confidence.newton(
+        features, rights, counts, np.array(astuple(prior)), precision
+    )
+    return Weights(*fitted.tolist())
+
+
+def evidence(
+    datasets: Sequence[Sequence[HeldOutSentence]],
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The features of all candidates, whether each is right, and how much it counts."""
     rows: list[tuple[float, ...]] = []
     rights: list[float] = []
     counts: list[float] = []
@@ -134,14 +169,7 @@ def regression(
                 own.append(1.0 if sentence.is_in_scope else share)
         total = WEIGHT if len(datasets) > 1 else sum(own)
         counts += [total * count / sum(own) for count in own]
-    fitted = confidence.newton(
-        np.array(rows),
-        np.array(rights),
-        np.array(counts),
-        np.array(astuple(prior)),
-        precision,
-    )
-    return Weights(*fitted.tolist())
+    return np.array(rows), np.array(rights), np.array(counts)
 
 
 def pooled(datasets: Sequence[Sequence[HeldOutSentence]]) -> Weights:
@@ -149,6 +177,22 @@ def pooled(datasets: Sequence[Sequence[HeldOutSentence]]) -> Weights:
     return regression(
         datasets, Weights(*[0.0] * len(fields(Weights))), POOLED_PRECISION
     )
+
+
+def with_call_weights(datasets: Sequence[Sequence[HeldOutSentence]]) -> Weights:
+    """The weights of the grammar alone, and those of the call reader that fit all datasets."""
+    own = np.array(astuple(PRIORS[False]))
+    calls = len(NO_CALL_FEATURES)
+    prior = np.concatenate([own[:-calls], np.zeros(calls)])
+    precisions = np.full(len(own), FIXED_PRECISION)
+    precisions[-calls:] = POOLED_PRECISION
+    # A weight of another precision is that of a feature on another scale.
+    scales = np.sqrt(precisions / POOLED_PRECISION)
+    rows, rights, counts = evidence(datasets)
+    fitted = confidence.newton(
+        rows / scales, rights, counts, prior * scales, POOLED_PRECISION
+    )
+    return Weights(*(fitted / scales).tolist())
 
 
 def log_loss(sentences: Sequence[HeldOutSentence], weights: Weights) -> float:
@@ -196,8 +240,12 @@ def print_figures(found: Mapping[str, Sequence[HeldOutSentence]]) -> None:
 
 
 def threshold(tried: Sequence[Outcome], rule: Rule, wanted: float) -> float:
-    """The smallest confidence from which on a rule is content; even odds if there is none."""
+    """The smallest confidence from which on a rule is content; if there is none, even odds or that
+    of `cautious_threshold`.
+    """
     least = EVEN_ODDS
+    if rule is RULES[CAUTIOUS]:
+        least = cautious_threshold(tried, wanted)
     right, total = 0, 0.0
     ranked = sorted(
         (each for each in tried if each.confidence >= rule.least), reverse=True
@@ -279,23 +327,40 @@ def main() -> None:
     parser.add_argument("--datasets", nargs="+")
     parser.add_argument("--seq2seq", help="folder of an encoder-decoder's weights")
     parser.add_argument("--device")
+    parser.add_argument("--call-reader", action="store_true")
     parser.add_argument("--thresholds", action="store_true")
     chosen = parser.parse_args()
     found = {}
-    datasets = load_datasets(chosen.mirror, chosen.folder / "data")
-    tools = Folder("tools", "tools", EXAMPLES)
-    datasets["tools"] = tools.load("tools", chosen.mirror, chosen.folder)
+    datasets = {}
+    if chosen.call_reader:
+        for name in CALL_SETS:
+            pairs, settings = training_pairs(name, chosen.mirror, chosen.folder)
+            datasets[name] = RealDataset(
+                name, tuple(pairs), (), frozenset(), settings=settings.file
+            )
+    else:
+        datasets = load_datasets(chosen.mirror, chosen.folder / "data")
+        tools = Folder("tools", "tools", EXAMPLES)
+        datasets["tools"] = tools.load("tools", chosen.mirror, chosen.folder)
     for dataset in datasets.values():
         is_chosen = dataset.name not in SLOW
         if chosen.datasets:
             is_chosen = dataset.name in chosen.datasets
         if is_chosen:
             found[dataset.name] = trained_folds(
-                dataset, chosen.folder, chosen.seq2seq, chosen.device
+                dataset,
+                chosen.folder,
+                chosen.seq2seq,
+                chosen.device,
+                call_reader=chosen.call_reader,
             )
             print(f"{dataset.name}: {len(found[dataset.name])} held-out sentences")
     if chosen.thresholds:
         print_thresholds(found, has_seq2seq=chosen.seq2seq is not None)
+    elif chosen.call_reader:
+        weights = with_call_weights(list(found.values()))
+        for field, value in zip(fields(Weights), astuple(weights)):
+            print(f"{field.name:18} {value:5.1f}")
     else:
         print_figures(found)
 

@@ -21,8 +21,8 @@ from nqg.evaluation.calibration import (
     fitted,
     folds,
     held_out,
-    knowledge,
     joined_halves,
+    knowledge,
     made_out_of_scope,
     outcomes,
     right_derivations,
@@ -164,7 +164,10 @@ def test_no_sentence_out_of_scope_differs_from_a_known_one_in_spaces_alone(
     assert all(made)
 
 
-@given(SENTENCES.filter(lambda sentences: any(map(str.split, sentences))), st.integers(0, 12))
+@given(
+    SENTENCES.filter(lambda sentences: any(map(str.split, sentences))),
+    st.integers(0, 12),
+)
 def test_words_are_inserted_into_known_sentences(
     sentences: list[str], count: int
 ) -> None:

@@ -48,7 +48,8 @@ USE_SMOOTHING = 0.3
 # A value of a slot is one of so many; a word that resembles a known value means it so often.
 SLOT_VALUES = 20.0
 RESEMBLANCE = 0.3
-# Below this share, values that occur once do not make it likely that the next one is new.
+# Below this share, values that occur once do not make it likely that the next one is new, unless
+# it stands behind a word that training has before such values.
 LEAST_NEW = 0.15
 # What so many calls of a function have, all calls of it must have.
 ENOUGH_CALLS = 3
@@ -129,7 +130,9 @@ class Segment(NamedTuple):
     name: str
     value: str
     score: float
-    is_new: bool
+    is_new: bool = False
+    # An unknown word that is read as a known value which it resembles.
+    is_form: bool = False
 
 
 class CallReading(NamedTuple):
@@ -294,7 +297,7 @@ class CallReader:
                     value = _quoted(mention.value, argument.quote)
                     score = math.log(uses / (total + 0.5) / SLOT_VALUES)
                     span = mention.start, mention.end
-                    segments.append(Segment(*span, name, value, score, False))
+                    segments.append(Segment(*span, name, value, score))
             if argument.values:
                 segments += self._text_segments(name, argument, words, written)
         return segments
@@ -314,7 +317,7 @@ class CallReader:
         once = sum(count == 1 for count in counts.values())
         new = min((once + 0.5) / (total + 1), 0.9)
         copied = min(max(argument.verbatim, argument.lowered) / total, 1.0)
-        is_open = copied >= 0.5 and once >= LEAST_NEW * total
+        is_open = once >= LEAST_NEW * total
         source = written if 2 * argument.verbatim >= total else words
         longest = max(map(int, argument.lengths), default=1)
         for start, length in product(range(len(words)), range(1, longest + 1)):
@@ -328,8 +331,11 @@ class CallReader:
             if known:
                 score = math.log(factor * counts[known] / total)
                 value = _most_common(argument.values[known])
-                yield Segment(start, end, name, value, score, known != text)
-            elif is_open and _is_safe(source[start:end], argument.quote):
+                yield Segment(start, end, name, value, score, is_form=known != text)
+                continue
+            if not is_open and not (start and words[start - 1] in argument.before):
+                continue
+            if copied >= 0.5 and _is_safe(source[start:end], argument.quote):
                 of_length = (argument.lengths.get(str(length), 0) + 0.2) / (total + 1)
                 score = math.log(NEW_VALUE * share * new * of_length * copied)
                 score += sum(map(self._new_word_score, words[start:end]))
@@ -411,7 +417,7 @@ class CallReader:
                     self._tokens(reading),
                     chances[call] / total,
                     (reading.score - background) / len(words),
-                    len(new),
+                    sum(each.is_new or each.is_form for each in reading.segments),
                     _unread(spans, reading.segments),
                     new,
                     self._unread_words(taken_for, reading),

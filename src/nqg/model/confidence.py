@@ -198,6 +198,12 @@ class Evidence:
     text_signs: int = 0
     call: CallEvidence | None = None
 
+    @property
+    def ignores_words(self) -> bool:
+        """Whether neither the grammar nor the call reader accounts for all words."""
+        is_call = self.probability is None and self.log_probability is None
+        return is_call and self.call is not None and bool(self.call.unread_words)
+
     def features(self) -> tuple[float, ...]:
         """What is weighed, in the order of `Weights`; all are between -1 and 1."""
         grammar, seq2seq = 0.0, 0.0
@@ -302,7 +308,12 @@ class Weights:
         [0.71, 0.95, 0.89, 0.89]
         """
         logit = self.logit(evidence)
-        return 1 / (1 + math.exp(-logit)) if logit > -700 else 0.0
+        confidence = 1 / (1 + math.exp(-logit)) if logit > -700 else 0.0
+        # Words that nobody reads may take a command back. Training has no sentence that shows how
+        # often: as often as sentences are assumed to be out of scope.
+        if evidence.ignores_words:
+            return min(confidence, 1 - OUT_OF_SCOPE_SHARE)
+        return confidence
 
     @classmethod
     def fit(cls, sentences: Sequence[HeldOutSentence], *, has_seq2seq: bool) -> Weights:

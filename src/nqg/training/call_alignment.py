@@ -281,19 +281,41 @@ class _Counts:
         counts.behind[behind] += 1
 
     def ordered(self, function: str) -> tuple[str, ...]:
-        """The arguments of a function in the order of most programs, in which not all need be together."""
-        names = tuple(self.names[function])
+        """The arguments of a function in the order of most programs, in which not all need be together.
 
-        def is_behind(name: str, other: str) -> bool:
-            lead = 0
-            for place in (function, ""):
-                before = self.precedence[place, other, name]
-                lead = lead or before - self.precedence[place, name, other]
-            return lead > 0
+        One that no other has to precede is next. Of several, it is the one that, on average, has the
+        smallest share of its neighbours before it.
+        """
+        left = list(self.names[function])
+        shares = {name: self._share_before(function, name) for name in left}
+        ordered = []
+        while left:
+            preceding = {}
+            for name in left:
+                preceding[name] = sum(
+                    self._precedes(function, other, name) for other in left
+                )
+            first = min(left, key=lambda name: (preceding[name], shares[name]))
+            ordered.append(first)
+            left.remove(first)
+        return tuple(ordered)
 
-        return tuple(
-            sorted(names, key=lambda name: sum(is_behind(name, each) for each in names))
-        )
+    def _precedes(self, function: str, name: str, other: str) -> bool:
+        """Whether one argument mostly stands before another: in the function or, if it never has
+        both, in all.
+        """
+        lead = 0
+        for place in (function, ""):
+            before = self.precedence[place, name, other]
+            lead = lead or before - self.precedence[place, other, name]
+        return lead > 0
+
+    def _share_before(self, function: str, name: str) -> float:
+        before = behind = 0
+        for other in self.names[function]:
+            before += self.precedence[function, other, name]
+            behind += self.precedence[function, name, other]
+        return before / (before + behind) if before + behind else 0.5
 
     def is_in_sentence_order(self, functions: Mapping[str, FunctionUse]) -> bool:
         """Whether more programs follow their sentence than an order of their function."""
