@@ -32,8 +32,10 @@ from nqg.evaluation.calibration import (
 from nqg.grammar.grammar import Grammar
 from nqg.inference.parser import Parser
 from nqg.model.confidence import (
+    LEAST_ALONE,
     PRIORS,
     Calibrator,
+    CallEvidence,
     Evidence,
     Expectation,
     HeldOutSentence,
@@ -352,6 +354,23 @@ def test_a_cautious_threshold_allows_as_many_wrong_answers_as_are_wanted(
     assert wrong <= allowed + 1e-6 or all(
         each.confidence >= min(surest, precision) for each in given_answers
     )
+
+
+def test_answers_of_the_call_reader_alone_must_be_surer_than_others() -> None:
+    call = CallEvidence(0.9, fit=2.0)
+    alone, both = Evidence(None, False, call=call), Evidence(0.9, call=call)
+    weights = PRIORS[False]
+    assert weights.least(alone, 0.6, 0.95) == LEAST_ALONE
+    assert weights.least(alone, 0.6, 0.7) == 0.7
+    assert weights.least(alone, 0.9, 0.95) == 0.9
+    assert weights.least(both, 0.6, 0.95) == 0.6
+    tried = []
+    for number in range(12):
+        tried.append(HeldOutSentence((ProgramTrial(alone, number % 3 > 0),)))
+    (free, *_) = outcomes(tried, has_seq2seq=False)
+    (strict, *_) = outcomes(tried, 0.95, has_seq2seq=False)
+    assert 0.5 < free.confidence < LEAST_ALONE
+    assert strict.confidence == 0
 
 
 def test_an_unlucky_answer_among_few_does_not_silence_a_model() -> None:

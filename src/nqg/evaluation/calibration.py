@@ -216,10 +216,10 @@ def with_insertions(
 
 def _unknown_word(rng: random.Random) -> str:
     """Letters that begin like no word."""
-    syllables = []
+    letters: list[str] = []
     for _ in range(3):
-        syllables.append(rng.choice("qzxwvkj") + rng.choice("aeiouy"))
-    return "".join(syllables)
+        letters += (rng.choice("qzxwvkj"), rng.choice("aeiouy"))
+    return "".join(letters)
 
 
 def knowledge(
@@ -257,9 +257,12 @@ class Outcome(NamedTuple):
 
 
 def outcomes(
-    sentences: Sequence[HeldOutSentence], *, has_seq2seq: bool
+    sentences: Sequence[HeldOutSentence], precision: float = 0.0, *, has_seq2seq: bool
 ) -> list[Outcome]:
-    """The best candidates for sentences that were not made, with weights that others taught."""
+    """The best candidates for sentences that were not made, with weights that others taught.
+
+    One that the wanted precision forbids whatever the threshold has confidence 0.
+    """
     found = []
     for fold in range(TRIAL_FOLDS):
         others = [
@@ -271,11 +274,14 @@ def outcomes(
         for sentence in sentences[fold::TRIAL_FOLDS]:
             if sentence.is_made:
                 continue
-            confidence, is_right = 0.0, False
+            confidence, least, is_right = 0.0, 0.0, False
             for trial in sentence.candidates:
                 trial_confidence = weights.confidence(trial.evidence)
                 if trial_confidence > confidence:
                     confidence, is_right = trial_confidence, trial.is_right
+                    least = weights.least(trial.evidence, 0.0, precision)
+            if confidence < least:
+                confidence = 0.0
             found.append(
                 Outcome(
                     confidence, is_right, sentence.is_new_template, sentence.is_in_scope
@@ -373,7 +379,7 @@ def fitted(
 ) -> Calibrator:
     """The calibrator with weights and a threshold that fit held-out sentences."""
     has_seq2seq = calibrator.has_seq2seq
-    best = outcomes(sentences, has_seq2seq=has_seq2seq)
+    best = outcomes(sentences, precision, has_seq2seq=has_seq2seq)
     threshold = chosen_threshold(best, precision)
     is_imprecise = threshold is None
     if threshold is None:

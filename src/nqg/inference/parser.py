@@ -658,10 +658,11 @@ class Parser(HubModel):
             reading=None,
             corrections=(),
         )
-        confidence = calibrator.weights.confidence(best.evidence)
-        judged = with_threshold(
-            replace(answer, confidence=confidence), self.least_confidence
-        )
+        weights, least = calibrator.weights, self.least_confidence
+        if self.options.least_confidence is None:
+            least = weights.least(best.evidence, least, calibrator.least_precision)
+        confidence = weights.confidence(best.evidence)
+        judged = with_threshold(replace(answer, confidence=confidence), least)
         # An abstention says what the grammar lacks, if that is why.
         if judged.target is None and grammar.target is None:
             judged = replace(judged, system=GRAMMAR, reason=grammar.reason)
