@@ -36,7 +36,6 @@ from nqg.evaluation.calibration import (
     EVEN_ODDS,
     Outcome,
     are_precise,
-    cautious_threshold,
     expectation,
     outcomes,
 )
@@ -98,14 +97,12 @@ def one_deviation(right: int, answers: int, total: float, wanted: float) -> bool
     return right >= answers * wanted - deviation
 
 
-CAUTIOUS = "half of one, else few expected to be wrong (default)"
 RULES = {
     "one more right and wrong, from 0 on": Rule(laplace, 1e-9),
     "share right": Rule(share_right),
     "mean confidence": Rule(mean_confidence),
-    "half a standard deviation": Rule(half_deviation),
+    "half a standard deviation (default)": Rule(half_deviation),
     "one standard deviation": Rule(one_deviation),
-    CAUTIOUS: Rule(half_deviation),
 }
 
 
@@ -240,12 +237,8 @@ def print_figures(found: Mapping[str, Sequence[HeldOutSentence]]) -> None:
 
 
 def threshold(tried: Sequence[Outcome], rule: Rule, wanted: float) -> float:
-    """The smallest confidence from which on a rule is content; if there is none, even odds or that
-    of `cautious_threshold`.
-    """
+    """The smallest confidence from which on a rule is content; even odds if there is none."""
     least = EVEN_ODDS
-    if rule is RULES[CAUTIOUS]:
-        least = cautious_threshold(tried, wanted)
     right, total = 0, 0.0
     ranked = sorted(
         (each for each in tried if each.confidence >= rule.least), reverse=True

@@ -317,35 +317,6 @@ def chosen_threshold(outcomes: Iterable[Outcome], precision: float) -> float | N
     return threshold
 
 
-def cautious_threshold(outcomes: Iterable[Outcome], precision: float) -> float:
-    """The threshold where no confidence makes held-out answers precise enough.
-
-    Wrong answers may be as many as with the wanted precision, if all sentences were answered whose
-    best candidate is right. How many are wrong is what their confidences say: that varies less than
-    the count of a few wrong answers.
-
-    >>> sure, fair, odd = Outcome(0.95, True, False), Outcome(0.8, True, False), Outcome(0.6, False, False)
-    >>> cautious_threshold([sure] * 10 + [fair] * 5 + [odd] * 5, 0.95)
-    0.95
-    >>> cautious_threshold([sure] * 10 + [fair] * 5 + [odd] * 5, 0.9)
-    0.8
-    """
-    least = max(min(precision, EVEN_ODDS), SMALLEST_CONFIDENCE)
-    ranked = sorted(outcomes, reverse=True)
-    allowed = (1 - precision) * sum(outcome.is_right for outcome in ranked)
-    # The surest answers are given in any case.
-    threshold = max([least, *(min(each.confidence, precision) for each in ranked[:1])])
-    wrong = 0.0
-    for count, outcome in enumerate(ranked, start=1):
-        wrong += 1 - outcome.confidence if outcome.is_in_scope else 1.0
-        if outcome.confidence < least or wrong > allowed + COUNT_ROUNDING:
-            break
-        # Answers with equal confidence are given together.
-        if count == len(ranked) or ranked[count].confidence < outcome.confidence:
-            threshold = min(threshold, outcome.confidence)
-    return threshold
-
-
 def are_precise(right: int, answers: int, precision: float) -> bool:
     """Whether so many answers are right that chance may explain what they lack of a precision.
 
@@ -383,7 +354,7 @@ def fitted(
     threshold = chosen_threshold(best, precision)
     is_imprecise = threshold is None
     if threshold is None:
-        threshold = cautious_threshold(best, precision)
+        threshold = EVEN_ODDS
     likely = [outcome for outcome in best if outcome.is_in_scope]
     new = [outcome for outcome in likely if outcome.is_new_template]
     others = [outcome for outcome in best if not outcome.is_in_scope]
