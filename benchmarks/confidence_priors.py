@@ -118,9 +118,9 @@ def trained_folds(
     settings = nqg.TrainSettings()
     if dataset.settings:
         settings = nqg.TrainSettings.read(dataset.settings)
-    reads = "allow" if call_reader else "none"
-    text = replace(settings.text, call_reader=reads)
-    settings = replace(settings, text=text)
+    if call_reader:
+        text = replace(settings.text, call_reader="allow")
+        settings = replace(settings, text=text)
     run_folder = folder / dataset.name
     nqg.train(
         dataset.train,

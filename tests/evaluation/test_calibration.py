@@ -341,9 +341,10 @@ def test_answers_of_the_call_reader_alone_must_be_surer_than_others() -> None:
     assert weights.least(alone, 0.6, 0.7) == 0.7
     assert weights.least(alone, 0.9, 0.95) == 0.9
     assert weights.least(both, 0.6, 0.95) == 0.6
-    tried = []
-    for number in range(12):
-        tried.append(HeldOutSentence((ProgramTrial(alone, number % 3 > 0),)))
+    right, wrong = (
+        HeldOutSentence((ProgramTrial(alone, is_right),)) for is_right in (True, False)
+    )
+    tried = [right, wrong, right] * 4
     (free, *_) = outcomes(tried, has_seq2seq=False)
     (strict, *_) = outcomes(tried, 0.95, has_seq2seq=False)
     assert 0.5 < free.confidence < LEAST_ALONE
