@@ -8,6 +8,9 @@ with the log loss of held-out sentences for several strengths of that prior. Wit
 weights are those of the grammar alone. Eleven datasets take an hour on two cores without a second
 reader, and ten minutes on a GPU machine with one.
 
+With --call-reader the datasets are those of `call_reader.py`, models have a call reader, and only its
+weights are fitted, beside those that the grammar has.
+
 With --thresholds it compares rules that choose the threshold, on the same held-out sentences. Weights
 and threshold are fitted to a random four fifths of them, and judged by the others: for each rule and
 dataset it prints the share of sentences that are answered, the share of the answers that are right,
@@ -21,12 +24,14 @@ import json
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
 
 import nqg
+from call_reader import SETS as CALL_SETS
+from call_reader import training_pairs
 from nqg.evaluation.calibration import (
     EVEN_ODDS,
     Outcome,
@@ -34,8 +39,14 @@ from nqg.evaluation.calibration import (
     expectation,
     outcomes,
 )
+from nqg.grammar.arrays import FloatArray
 from nqg.model import confidence
-from nqg.model.confidence import HeldOutSentence, Weights
+from nqg.model.confidence import (
+    NO_CALL_FEATURES,
+    PRIORS,
+    HeldOutSentence,
+    Weights,
+)
 from nqg.pipeline.confidence import FoldTrials
 from nqg.settings_reader import read_dataclass
 from real_use_datasets import EXAMPLES, Folder, RealDataset, load_datasets
@@ -46,6 +57,8 @@ SLOW = ("overnight-calendar", "overnight-blocks")
 WEIGHT = 100.0
 # Of the regression over all datasets, whose prior is 0.
 POOLED_PRECISION = 0.05
+# Of weights that stay as they are.
+FIXED_PRECISION = 1e6
 STRENGTHS = (0.1, 0.5, 1.0, 3.0, 10.0)
 # Of thresholds: what is wanted, how often sentences are divided, and how many choose.
 WANTED = (0.95, 0.9)
@@ -94,12 +107,20 @@ RULES = {
 
 
 def trained_folds(
-    dataset: RealDataset, folder: Path, seq2seq: str | None, device: str | None
+    dataset: RealDataset,
+    folder: Path,
+    seq2seq: str | None,
+    device: str | None,
+    *,
+    call_reader: bool = False,
 ) -> list[HeldOutSentence]:
     """The held-out sentences of all folds, from the run folder if an earlier run left them."""
     settings = nqg.TrainSettings()
     if dataset.settings:
         settings = nqg.TrainSettings.read(dataset.settings)
+    if call_reader:
+        text = replace(settings.text, call_reader="allow")
+        settings = replace(settings, text=text)
     run_folder = folder / dataset.name
     nqg.train(
         dataset.train,
@@ -119,6 +140,17 @@ def regression(
     datasets: Sequence[Sequence[HeldOutSentence]], prior: Weights, precision: float
 ) -> Weights:
     """The weights that fit datasets; of several, each counts alike."""
+    features, rights, counts = evidence(datasets)
+    fitted = confidence.newton(
+        features, rights, counts, np.array(astuple(prior)), precision
+    )
+    return Weights(*fitted.tolist())
+
+
+def evidence(
+    datasets: Sequence[Sequence[HeldOutSentence]],
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The features of all candidates, whether each is right, and how much it counts."""
     rows: list[tuple[float, ...]] = []
     rights: list[float] = []
     counts: list[float] = []
@@ -134,14 +166,7 @@ def regression(
                 own.append(1.0 if sentence.is_in_scope else share)
         total = WEIGHT if len(datasets) > 1 else sum(own)
         counts += [total * count / sum(own) for count in own]
-    fitted = confidence.newton(
-        np.array(rows),
-        np.array(rights),
-        np.array(counts),
-        np.array(astuple(prior)),
-        precision,
-    )
-    return Weights(*fitted.tolist())
+    return np.array(rows), np.array(rights), np.array(counts)
 
 
 def pooled(datasets: Sequence[Sequence[HeldOutSentence]]) -> Weights:
@@ -149,6 +174,22 @@ def pooled(datasets: Sequence[Sequence[HeldOutSentence]]) -> Weights:
     return regression(
         datasets, Weights(*[0.0] * len(fields(Weights))), POOLED_PRECISION
     )
+
+
+def with_call_weights(datasets: Sequence[Sequence[HeldOutSentence]]) -> Weights:
+    """The weights of the grammar alone, and those of the call reader that fit all datasets."""
+    own = np.array(astuple(PRIORS[False]))
+    calls = len(NO_CALL_FEATURES)
+    prior = np.concatenate([own[:-calls], np.zeros(calls)])
+    precisions = np.full(len(own), FIXED_PRECISION)
+    precisions[-calls:] = POOLED_PRECISION
+    # A weight of another precision is that of a feature on another scale.
+    scales = np.sqrt(precisions / POOLED_PRECISION)
+    rows, rights, counts = evidence(datasets)
+    fitted = confidence.newton(
+        rows / scales, rights, counts, prior * scales, POOLED_PRECISION
+    )
+    return Weights(*(fitted / scales).tolist())
 
 
 def log_loss(sentences: Sequence[HeldOutSentence], weights: Weights) -> float:
@@ -279,23 +320,40 @@ def main() -> None:
     parser.add_argument("--datasets", nargs="+")
     parser.add_argument("--seq2seq", help="folder of an encoder-decoder's weights")
     parser.add_argument("--device")
+    parser.add_argument("--call-reader", action="store_true")
     parser.add_argument("--thresholds", action="store_true")
     chosen = parser.parse_args()
     found = {}
-    datasets = load_datasets(chosen.mirror, chosen.folder / "data")
-    tools = Folder("tools", "tools", EXAMPLES)
-    datasets["tools"] = tools.load("tools", chosen.mirror, chosen.folder)
+    datasets = {}
+    if chosen.call_reader:
+        for name in CALL_SETS:
+            pairs, settings = training_pairs(name, chosen.mirror, chosen.folder)
+            datasets[name] = RealDataset(
+                name, tuple(pairs), (), frozenset(), settings=settings.file
+            )
+    else:
+        datasets = load_datasets(chosen.mirror, chosen.folder / "data")
+        tools = Folder("tools", "tools", EXAMPLES)
+        datasets["tools"] = tools.load("tools", chosen.mirror, chosen.folder)
     for dataset in datasets.values():
         is_chosen = dataset.name not in SLOW
         if chosen.datasets:
             is_chosen = dataset.name in chosen.datasets
         if is_chosen:
             found[dataset.name] = trained_folds(
-                dataset, chosen.folder, chosen.seq2seq, chosen.device
+                dataset,
+                chosen.folder,
+                chosen.seq2seq,
+                chosen.device,
+                call_reader=chosen.call_reader,
             )
             print(f"{dataset.name}: {len(found[dataset.name])} held-out sentences")
     if chosen.thresholds:
         print_thresholds(found, has_seq2seq=chosen.seq2seq is not None)
+    elif chosen.call_reader:
+        weights = with_call_weights(list(found.values()))
+        for field, value in zip(fields(Weights), astuple(weights)):
+            print(f"{field.name:18} {value:5.1f}")
     else:
         print_figures(found)
 

@@ -126,6 +126,7 @@ class Answer:
     - `words` are the tokens that the parser saw, and `corrections` the typos that it corrected.
     - `unknown_words` are words that training lacks, and `gaps` says what the grammar lacks.
     - `withheld` is the answer below the threshold.
+    - `unread` has the words that an answer of the call reader does not account for.
     - `nearest` is the most similar training sentence, with its program.
     - `rows` is what a query gives, if it ran on a database.
     - `commands` has the answer to each command, if the sentence has several.
@@ -156,6 +157,7 @@ class Answer:
     # What the program gives, where it was run on a database.
     rows: Rows | None = None
     commands: tuple[Answer, ...] = ()
+    unread: Tokens = field(default=(), compare=False)
 
     def __bool__(self) -> bool:
         """Whether there is a program.

@@ -20,17 +20,21 @@ from nqg.evaluation.calibration import (
     fitted,
     folds,
     held_out,
+    joined_halves,
     knowledge,
     made_out_of_scope,
     outcomes,
     right_derivations,
     used_rules,
+    with_insertions,
 )
 from nqg.grammar.grammar import Grammar
 from nqg.inference.parser import Parser
 from nqg.model.confidence import (
+    LEAST_ALONE,
     PRIORS,
     Calibrator,
+    CallEvidence,
     Evidence,
     Expectation,
     HeldOutSentence,
@@ -159,6 +163,38 @@ def test_no_sentence_out_of_scope_differs_from_a_known_one_in_spaces_alone(
     known = {" ".join(sentence.split()) for sentence in sentences}
     assert not {*made} & known
     assert all(made)
+
+
+@given(
+    SENTENCES.filter(lambda sentences: any(map(str.split, sentences))),
+    st.integers(0, 12),
+)
+def test_words_are_inserted_into_known_sentences(
+    sentences: list[str], count: int
+) -> None:
+    made = with_insertions(sentences, count, random.Random(0))
+    assert made == with_insertions(sentences, count, random.Random(0))
+    assert len(made) == count
+    known = {tuple(sentence.split()) for sentence in sentences}
+    for sentence, inserted in made:
+        words = sentence.split()
+        places = range(len(words) - len(inserted) + 1)
+        length = len(inserted)
+        assert any(
+            words[at : at + length] == list(inserted)
+            and (*words[:at], *words[at + length :]) in known
+            for at in places
+        )
+
+
+def test_halves_are_joined_of_two_functions() -> None:
+    pairs = [
+        Example("feed the cows", "feed(cows)"),
+        Example("close all valves", "close()"),
+    ]
+    made = joined_halves(pairs, 8, random.Random(0))
+    assert {*made} == {"feed the all valves", "close all the cows"}
+    assert joined_halves(pairs[:1], 8, random.Random(0)) == []
 
 
 def test_a_seed_decides_which_sentences_are_made() -> None:
@@ -295,6 +331,24 @@ def test_where_no_threshold_is_precise_enough_answers_that_are_rather_right_are_
     assert strict.threshold == EVEN_ODDS
     assert 0 < strict.expected.answered < strict.expected.sentences
     assert fitted(NONE_FITTED, [], 0.95).is_imprecise
+
+
+def test_answers_of_the_call_reader_alone_must_be_surer_than_others() -> None:
+    call = CallEvidence(0.9, fit=2.0)
+    alone, both = Evidence(None, False, call=call), Evidence(0.9, call=call)
+    weights = PRIORS[False]
+    assert weights.least(alone, 0.6, 0.95) == LEAST_ALONE
+    assert weights.least(alone, 0.6, 0.7) == 0.7
+    assert weights.least(alone, 0.9, 0.95) == 0.9
+    assert weights.least(both, 0.6, 0.95) == 0.6
+    right, wrong = (
+        HeldOutSentence((ProgramTrial(alone, is_right),)) for is_right in (True, False)
+    )
+    tried = [right, wrong, right] * 4
+    (free, *_) = outcomes(tried, has_seq2seq=False)
+    (strict, *_) = outcomes(tried, 0.95, has_seq2seq=False)
+    assert 0.5 < free.confidence < LEAST_ALONE
+    assert strict.confidence == 0
 
 
 def test_an_unlucky_answer_among_few_does_not_silence_a_model() -> None:

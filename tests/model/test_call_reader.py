@@ -171,6 +171,69 @@ def test_arguments_come_in_the_order_of_training() -> None:
     assert reader.functions["f"].order == ("b", "a", "c")
 
 
+def test_each_argument_stands_where_its_neighbours_in_training_say() -> None:
+    # Format never stands beside topic and title together, and audience only beside format.
+    pairs = [
+        ("dune on tape", 'search(title="dune", format="tape")'),
+        ("about cats for kids", 'search(topic="cats", audience="kids")'),
+        ("by ann about cats", 'search(author="ann", topic="cats")'),
+        ("tape for kids", 'search(format="tape", audience="kids")'),
+    ]
+    reader = reader_of(pairs, Preprocessor.fit(pairs))
+    assert reader
+    order = reader.functions["search"].order
+    assert set(order) == {"title", "format", "topic", "audience", "author"}
+    for before, behind in (
+        ("title", "format"),
+        ("topic", "audience"),
+        ("author", "topic"),
+        ("format", "audience"),
+    ):
+        assert order.index(before) < order.index(behind)
+
+
+def test_arguments_follow_the_sentence_where_training_programs_do() -> None:
+    pairs = [
+        ("rain in Oslo on monday", 'weather(sky="rain", city="Oslo", day="monday")'),
+        ("on friday in Rome", 'weather(day="friday", city="Rome")'),
+        ("in Lima on sunday", 'weather(city="Lima", day="sunday")'),
+        ("Bonn monday rain", 'weather(city="Bonn", day="monday", sky="rain")'),
+    ]
+    text = Preprocessor.fit(pairs)
+    reader = reader_of(pairs, text)
+    assert reader
+    assert reader.in_sentence_order
+    for sentence, expected in (
+        ("friday in Lima", 'weather(day="friday", city="Lima")'),
+        ("in Lima friday", 'weather(city="Lima", day="friday")'),
+    ):
+        tokenized = text.tokenized(sentence)[0]
+        mentions = text.slots.mentions(tokenized)
+        found = reader.readings(
+            tokenized.words,
+            tokenized.words_as_written,
+            mentions,
+            text.slots.free_text,
+        )
+        assert text.program(found[0].tokens, tokenized.words) == expected
+
+
+def test_words_that_the_function_never_had_are_not_read() -> None:
+    first = readings("yesterday somebody did water the north field")[0]
+    assert TEXT.program(first.tokens) == 'water(field="north")'
+    assert first.unread_words == (0, 1, 2)
+    assert readings("water the north field")[0].unread_words == ()
+    # A form of a known word is read.
+    assert readings("watering the north field")[0].unread_words == ()
+
+
+def test_what_all_calls_of_a_function_have_may_not_be_missing() -> None:
+    for sentence in ("water", "water it all for 10 minutes"):
+        for reading in readings(sentence):
+            if reading.tokens[0] == "water":
+                assert "field" in reading.tokens
+
+
 def test_a_reader_that_was_written_is_the_same(tmp_path: Path) -> None:
     assert READER
     READER.write(tmp_path / "calls.json")

@@ -7,7 +7,12 @@ import pytest
 
 import nqg
 from nqg.answers import CALLS, GRAMMAR
-from nqg.model.confidence import PRIORS, Calibrator, RulePairs
+from nqg.model.confidence import (
+    OUT_OF_SCOPE_SHARE,
+    PRIORS,
+    Calibrator,
+    RulePairs,
+)
 
 ROOMS = ("den", "attic", "hall", "study", "kitchen")
 PAIRS = [
@@ -60,6 +65,24 @@ def test_a_sentence_without_derivation_is_read_as_a_call(parser: nqg.Parser) -> 
     assert answer.reading is None
     assert answer.reason.startswith("the grammar has no program: no derivation")
     assert "by the call reader: the grammar has no program" in answer.explain()
+
+
+def test_an_answer_says_which_words_were_not_read(parser: nqg.Parser) -> None:
+    answer = calibrated(parser, 0.0).parse(SENTENCE)
+    assert answer.unread == ("quickly", "thanks")
+    assert "not read: 'quickly', 'thanks'" in answer.explain()
+    withheld = calibrated(parser, 1.0).parse(SENTENCE)
+    assert "not read: 'quickly', 'thanks'" in withheld.explain()
+
+
+def test_an_answer_that_ignores_words_is_never_sure(parser: nqg.Parser) -> None:
+    sure = calibrated(parser, 0.0)
+    certain = replace(PRIORS[False], bias=100.0)
+    calibrator = replace(sure.model.calibrator, weights=certain)  # type: ignore[type-var]
+    system = nqg.Parser(replace(sure.model, calibrator=calibrator))
+    assert system.parse(SENTENCE).confidence == 1 - OUT_OF_SCOPE_SHARE
+    known = "turn on the lights in the attic"
+    assert (system.parse(known).confidence or 0) > 0.99
 
 
 def test_where_both_agree_the_answer_is_the_grammars(parser: nqg.Parser) -> None:

@@ -2,8 +2,8 @@
 
 Every training example may be held out once: in each of several folds readers are fitted to the
 others. Their candidates for the held-out examples, and which of these are right, fit the weights of
-a `Calibrator`, and choose its threshold. Sentences that are made of halves of others, or of their words
-in disorder, show what candidates look like where none is right.
+a `Calibrator`, and choose its threshold. Sentences that are made of halves of others, of their words
+in disorder, or of others with words inserted show what candidates look like where none is right.
 
 Which examples are held out together decides what is learned. Held out at random, they are like the
 next sentence of a user. Held out by template (no program of the fold occurs, names and numbers
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -23,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nqg.answers import exact_match
+from nqg.calls import calls_or_none
 from nqg.data.dataset import Split
 from nqg.data.example import Example, distinct_pairs
 from nqg.errors import SettingsError
@@ -61,6 +63,8 @@ SMALLEST_CONFIDENCE = 1e-9
 # By how many standard deviations answers may fall short of the precision that is wanted.
 # `benchmarks/confidence_priors.py --thresholds` prints the curve.
 TOLERANCE = 0.5
+# Words that are inserted at a time.
+MOST_INSERTED = 4
 # So that rounding decides nothing: twenty answers are enough for a precision of 0.95.
 COUNT_ROUNDING = 1e-9
 
@@ -150,6 +154,74 @@ def made_out_of_scope(
     return made
 
 
+def joined_halves(
+    examples: Sequence[Example], count: int, rng: random.Random
+) -> list[str]:
+    """At most `count` sentences that begin like a call of one function and end like one of another.
+
+    >>> pairs = [Example("feed the cows", "feed(cows)"), Example("close all valves", "close()")]
+    >>> joined_halves(pairs, 1, random.Random(0))
+    ['feed the all valves']
+    """
+    by_function: dict[str, list[str]] = defaultdict(list)
+    for example in examples:
+        calls = calls_or_none(example.target)
+        if calls:
+            by_function[calls[0].name].append(example.source)
+    if len(by_function) < 2:
+        return []
+    made = []
+    for _ in range(count):
+        functions = rng.sample(sorted(by_function), 2)
+        first, second = (rng.choice(by_function[name]).split() for name in functions)
+        words = [*first[: (len(first) + 1) // 2], *second[len(second) // 2 :]]
+        made.append(" ".join(words))
+    return made
+
+
+class Insertion(NamedTuple):
+    """A sentence with words that change what it says, and these words."""
+
+    sentence: str
+    words: tuple[str, ...] = ()
+
+    def is_in(self, program: str) -> bool:
+        """Whether a program has one of the words."""
+        return not set(self.words).isdisjoint(re.findall(r"\w+", program))
+
+
+def with_insertions(
+    sentences: Sequence[str], count: int, rng: random.Random
+) -> list[Insertion]:
+    """Sentences with one to four words more, before, behind or inside: words that nobody knows, and
+    words of other sentences.
+
+    >>> with_insertions(["turn on the lamp", "what time is it"], 1, random.Random(1))
+    [Insertion(sentence='what turn on the lamp', words=('what',))]
+    """
+    known = sorted({word for sentence in sentences for word in sentence.split()})
+    made = []
+    for number in range(count):
+        words = rng.choice(sentences).split()
+        inserted = []
+        for _ in range(rng.randint(1, MOST_INSERTED)):
+            is_known = rng.random() < 0.5
+            inserted.append(rng.choice(known) if is_known else _unknown_word(rng))
+        places = 0, len(words), rng.randint(0, len(words))
+        at = places[number % len(places)]
+        sentence = " ".join((*words[:at], *inserted, *words[at:]))
+        made.append(Insertion(sentence, tuple(inserted)))
+    return made
+
+
+def _unknown_word(rng: random.Random) -> str:
+    """Letters that begin like no word."""
+    letters: list[str] = []
+    for _ in range(3):
+        letters += (rng.choice("qzxwvkj"), rng.choice("aeiouy"))
+    return "".join(letters)
+
+
 def knowledge(
     parser: Parser, examples: Sequence[Example], *, has_seq2seq: bool
 ) -> Calibrator:
@@ -185,9 +257,12 @@ class Outcome(NamedTuple):
 
 
 def outcomes(
-    sentences: Sequence[HeldOutSentence], *, has_seq2seq: bool
+    sentences: Sequence[HeldOutSentence], precision: float = 0.0, *, has_seq2seq: bool
 ) -> list[Outcome]:
-    """The best candidates for sentences that were not made, with weights that others taught."""
+    """The best candidates for sentences that were not made, with weights that others taught.
+
+    One that the wanted precision forbids whatever the threshold has confidence 0.
+    """
     found = []
     for fold in range(TRIAL_FOLDS):
         others = [
@@ -199,11 +274,14 @@ def outcomes(
         for sentence in sentences[fold::TRIAL_FOLDS]:
             if sentence.is_made:
                 continue
-            confidence, is_right = 0.0, False
+            confidence, least, is_right = 0.0, 0.0, False
             for trial in sentence.candidates:
                 trial_confidence = weights.confidence(trial.evidence)
                 if trial_confidence > confidence:
                     confidence, is_right = trial_confidence, trial.is_right
+                    least = weights.least(trial.evidence, 0.0, precision)
+            if confidence < least:
+                confidence = 0.0
             found.append(
                 Outcome(
                     confidence, is_right, sentence.is_new_template, sentence.is_in_scope
@@ -272,7 +350,7 @@ def fitted(
 ) -> Calibrator:
     """The calibrator with weights and a threshold that fit held-out sentences."""
     has_seq2seq = calibrator.has_seq2seq
-    best = outcomes(sentences, has_seq2seq=has_seq2seq)
+    best = outcomes(sentences, precision, has_seq2seq=has_seq2seq)
     threshold = chosen_threshold(best, precision)
     is_imprecise = threshold is None
     if threshold is None:

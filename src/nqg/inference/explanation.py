@@ -64,6 +64,7 @@ def described(answer: Answer, draw: Callable[[Reading], str] | None = None) -> s
         lines.append(
             f"{answer.credit}: {answer.reason}" if answer.reason else answer.credit
         )
+        lines += unread_lines(answer)
     lines += map(str, answer.all_corrections)
     if answer.confidence is not None:
         lines.append(f"confidence {in_percent(answer.confidence)}")
@@ -96,6 +97,7 @@ def abstention_lines(answer: Answer) -> list[str]:
     withheld = answer.withheld
     if withheld:
         lines.append(f"withheld: {withheld.target}")
+        lines += unread_lines(withheld)
     if answer.unknown_words and answer.first.gaps is None:
         words = ", ".join(f"'{word}'" for word in dict.fromkeys(answer.unknown_words))
         lines.append(f"not in training: {words}")
@@ -105,6 +107,16 @@ def abstention_lines(answer: Answer) -> list[str]:
     if withheld:
         lines.append(TEACH)
     return lines
+
+
+def unread_lines(answer: Answer) -> list[str]:
+    """The words that the call reader leaves out, as a line.
+
+    >>> unread_lines(Answer("dim it quickly", "dim()", unread=("quickly",)))
+    ["not read: 'quickly'"]
+    """
+    words = ", ".join(f"'{word}'" for word in answer.unread)
+    return [f"not read: {words}"] if words else []
 
 
 def drawn(reading: Reading, width: int | None = None) -> Text:

@@ -396,6 +396,7 @@ class Parser(HubModel):
                 reading.new_values,
                 reading.unread,
                 calibrator.contexts.hides_value(contexts),
+                tuple(words[place] for place in reading.unread_words),
             )
         return calls
 
@@ -651,15 +652,17 @@ class Parser(HubModel):
             grammar,
             target=best.target,
             probability=call.probability if call else None,
+            unread=call.unread_words if call else (),
             system=CALLS,
             reason=reason,
             reading=None,
             corrections=(),
         )
-        confidence = calibrator.weights.confidence(best.evidence)
-        judged = with_threshold(
-            replace(answer, confidence=confidence), self.least_confidence
-        )
+        weights, least = calibrator.weights, self.least_confidence
+        if self.options.least_confidence is None:
+            least = weights.least(best.evidence, least, calibrator.least_precision)
+        confidence = weights.confidence(best.evidence)
+        judged = with_threshold(replace(answer, confidence=confidence), least)
         # An abstention says what the grammar lacks, if that is why.
         if judged.target is None and grammar.target is None:
             judged = replace(judged, system=GRAMMAR, reason=grammar.reason)

@@ -14,7 +14,14 @@ from typing import cast
 from nqg.answers import exact_match
 from nqg.data.example import Example, distinct_pairs
 from nqg.errors import SettingsError
-from nqg.evaluation.calibration import folds, knowledge, made_out_of_scope
+from nqg.evaluation.calibration import (
+    Insertion,
+    folds,
+    joined_halves,
+    knowledge,
+    made_out_of_scope,
+    with_insertions,
+)
 from nqg.inference.decoding import DecodeOptions
 from nqg.inference.hybrid import Hybrid
 from nqg.inference.parser import Parser
@@ -111,9 +118,12 @@ def trials(
     given and made.
     """
     held_out = rng.sample(test, min(len(test), MOST_HELD_OUT))
-    made = sentences_made(train, test, round(MADE_SHARE * len(held_out)), rng)
+    count = round(MADE_SHARE * len(held_out))
+    reads_calls = grammar_parser(system).model.call_reader is not None
+    made = sentences_made(train, test, count, rng, reads_calls=reads_calls)
     sentences = [example.source for example in held_out]
-    proposals = candidates(system, train, [*sentences, *out_of_scope, *made])
+    sentences += [*out_of_scope, *(each.sentence for each in made)]
+    proposals = candidates(system, train, sentences)
     # Held-out sentences have a right program, which may be of a new form.
     template = likely_language(train).template
     known_templates = {template(without_values(example.target)) for example in train}
@@ -123,23 +133,41 @@ def trials(
         tried = program_trials(proposed, example.target)
         found.append(HeldOutSentence(tried, is_new_template=is_new))
     # Whatever is proposed for sentences out of scope is wrong.
-    for number, proposed in enumerate(proposals[len(held_out) :]):
-        is_made = number >= len(out_of_scope)
+    first_made = len(held_out) + len(out_of_scope)
+    for proposed in proposals[len(held_out) : first_made]:
         wrong = program_trials(proposed, None)
-        found.append(HeldOutSentence(wrong, is_in_scope=False, is_made=is_made))
+        found.append(HeldOutSentence(wrong, is_in_scope=False))
+    for insertion, proposed in zip(made, proposals[first_made:], strict=True):
+        # What is inserted into a text may belong to it.
+        unread = [each for each in proposed if not insertion.is_in(each[0])]
+        wrong = program_trials(unread, None)
+        found.append(HeldOutSentence(wrong, is_in_scope=False, is_made=True))
     return found
 
 
 def sentences_made(
-    train: Sequence[Example], test: Sequence[Example], count: int, rng: random.Random
-) -> list[str]:
-    """At most `count` sentences out of scope, joined from halves of training sentences.
+    train: Sequence[Example],
+    test: Sequence[Example],
+    count: int,
+    rng: random.Random,
+    *,
+    reads_calls: bool = False,
+) -> list[Insertion]:
+    """At most `count` sentences out of scope, made of others.
 
-    Halves may make a held-out sentence, which is in scope.
+    A call reader `reads_calls` whatever the order of the words. For it, words in disorder are in
+    scope, and words that are inserted are what it must not ignore.
     """
-    made = made_out_of_scope([example.source for example in train], count, rng)
+    if reads_calls:
+        made = [Insertion(each) for each in joined_halves(train, count // 2, rng)]
+        known = [example.source for example in (*train, *test)]
+        made += with_insertions(known, count - len(made), rng)
+    else:
+        sources = [example.source for example in train]
+        made = [Insertion(each) for each in made_out_of_scope(sources, count, rng)]
+    # Halves may make a held-out sentence, which is in scope.
     in_scope = {" ".join(example.source.split()) for example in test}
-    return [sentence for sentence in made if sentence not in in_scope]
+    return [each for each in made if each.sentence not in in_scope]
 
 
 def program_trials(
@@ -162,14 +190,18 @@ def without_values(program: str) -> str:
     return QUOTED_TEXT.sub(r"\1\1", program)
 
 
+def grammar_parser(system: Parser | Hybrid) -> Parser:
+    """The system's parser, or that of a hybrid."""
+    if isinstance(system, Hybrid):
+        return cast(Parser, system.parser)
+    return system
+
+
 def candidates(
     system: Parser | Hybrid, train: Sequence[Example], sentences: Sequence[str]
 ) -> list[list[tuple[str, Evidence]]]:
     """The programs that the readers propose for each sentence, and what speaks for each."""
-    parser = system
-    if isinstance(system, Hybrid):
-        parser = cast(Parser, system.parser)
-    assert isinstance(parser, Parser)
+    parser = grammar_parser(system)
     known = knowledge(parser, train, has_seq2seq=isinstance(system, Hybrid))
     # What is said relative to today refers to the day of the training sentences.
     options = DecodeOptions(today=parser.model.text.slots.today)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -174,6 +174,8 @@ class _Counts:
         # How often one argument stands before another, in a function and (without a name) in all.
         self.precedence: Counter[tuple[str, str, str]] = Counter()
         self.arguments: dict[str, _ArgumentCounts] = {}
+        # Functions, and their aligned arguments as a program writes them, with where each stands.
+        self.written: list[tuple[str, list[tuple[str, int]]]] = []
 
     def add(self, pair: TokenizedPair, call: FlatCall, words: Sequence[str]) -> None:
         aligned = self.alignment(pair, call, words)
@@ -193,6 +195,8 @@ class _Counts:
                 self._add_value(name, value, aligned[name], pair, words, inside)
             else:
                 constants.append((name, " ".join(value)))
+        places = [(name, aligned[name].start) for name in names if name in aligned]
+        self.written.append((call.function, places))
         key = call.function, tuple(constants)
         self.form_counts[key] += 1
         outside = [word for place, word in enumerate(words) if place not in inside]
@@ -277,19 +281,50 @@ class _Counts:
         counts.behind[behind] += 1
 
     def ordered(self, function: str) -> tuple[str, ...]:
-        """The arguments of a function in the order of most programs, in which not all need be together."""
-        names = tuple(self.names[function])
+        """The arguments of a function in the order of most programs, in which not all need be together.
 
-        def is_behind(name: str, other: str) -> bool:
-            lead = 0
-            for place in (function, ""):
-                before = self.precedence[place, other, name]
-                lead = lead or before - self.precedence[place, name, other]
-            return lead > 0
+        One that no other has to precede is next. Of several, it is the one that, on average, has the
+        smallest share of its neighbours before it.
+        """
+        left = list(self.names[function])
+        shares = {name: self._share_before(function, name) for name in left}
+        ordered = []
+        while left:
+            preceding = {}
+            for name in left:
+                preceding[name] = sum(
+                    self._precedes(function, other, name) for other in left
+                )
+            first = min(left, key=lambda name: (preceding[name], shares[name]))
+            ordered.append(first)
+            left.remove(first)
+        return tuple(ordered)
 
-        return tuple(
-            sorted(names, key=lambda name: sum(is_behind(name, each) for each in names))
-        )
+    def _precedes(self, function: str, name: str, other: str) -> bool:
+        """Whether one argument mostly stands before another: in the function or, if it never has
+        both, in all.
+        """
+        lead = 0
+        for place in (function, ""):
+            before = self.precedence[place, name, other]
+            lead = lead or before - self.precedence[place, other, name]
+        return lead > 0
+
+    def _share_before(self, function: str, name: str) -> float:
+        before = behind = 0
+        for other in self.names[function]:
+            before += self.precedence[function, other, name]
+            behind += self.precedence[function, name, other]
+        return before / (before + behind) if before + behind else 0.5
+
+    def is_in_sentence_order(self, functions: Mapping[str, FunctionUse]) -> bool:
+        """Whether more programs follow their sentence than an order of their function."""
+        lead = 0
+        for function, places in self.written:
+            starts = [start for _, start in places]
+            ranks = [functions[function].order.index(name) for name, _ in places]
+            lead += (starts == sorted(starts)) - (ranks == sorted(ranks))
+        return lead > 0
 
     def reader(self) -> CallReader:
         forms = []
@@ -302,4 +337,5 @@ class _Counts:
             order = self.ordered(name)
             functions[name] = FunctionUse(count, order, dict(self.uses[name]))
         arguments = {name: each.argument() for name, each in self.arguments.items()}
-        return CallReader(tuple(forms), arguments, functions)
+        in_sentence_order = self.is_in_sentence_order(functions)
+        return CallReader(tuple(forms), arguments, functions, in_sentence_order)
