@@ -119,7 +119,7 @@ def trained_folds(
     if dataset.settings:
         settings = nqg.TrainSettings.read(dataset.settings)
     if call_reader:
-        text = replace(settings.text, call_reader="allow")
+        text = replace(settings.text, call_reader="auto")
         settings = replace(settings, text=text)
     run_folder = folder / dataset.name
     nqg.train(

@@ -31,7 +31,7 @@ SENTENCE = "kitchen lights quickly dim to 30 percent thanks"
 EXPECTED = 'dim(room="kitchen", percent=30)'
 
 
-def settings(call_reader: str = "allow") -> nqg.TrainSettings:
+def settings(call_reader: str = "auto") -> nqg.TrainSettings:
     return nqg.TrainSettings(
         text=nqg.TextSettings(call_reader=call_reader),  # type: ignore[arg-type]
         training=nqg.TrainingSettings(steps=20),
@@ -166,9 +166,9 @@ def test_a_saved_model_reads_the_same(parser: nqg.Parser, tmp_path: Path) -> Non
     assert calibrated(again, 0.0).parse(SENTENCE).target == EXPECTED
 
 
-def test_by_default_there_is_none() -> None:
-    default = nqg.TextSettings().call_reader
-    parser = nqg.train(PAIRS, settings=settings(default))
+def test_without_it_there_is_none() -> None:
+    assert nqg.TextSettings().call_reader == "auto"
+    parser = nqg.train(PAIRS, settings=settings("none"))
     assert isinstance(parser, nqg.Parser)
     assert parser.model.call_reader is None
     assert parser.parse(SENTENCE).target is None

@@ -24,10 +24,6 @@ SHOWN_ITEMS = 5  # words and constructions of one of them
 OUT_OF_SCOPE_SENTENCES = (
     "add sentences that your program has no answer to, so that they are refused:"
 )
-CALL_READER = (
-    "let a call reader read wordings that no rule has (docs/parsing.md). It answers more, and "
-    "errs more often. Add the option"
-)
 SECOND_READER = (
     "a second reader often answers more (docs/hybrid.md). It downloads the weights of a T5, and "
     "trains much longer; 'embedded' downloads nothing. Add the option"
@@ -96,7 +92,6 @@ def next_steps(
     *,
     has_second_reader: bool,
     has_out_of_scope: bool,
-    has_call_reader: bool = False,
     is_unsure: bool = False,
 ) -> list[NextStep]:
     """The steps that would help a model of raw examples most, the most useful first.
@@ -108,8 +103,6 @@ def next_steps(
         steps.append(template_steps(examples, text.slots.slots))
     steps.append(example_steps(examples, text))
     others = []
-    if is_unsure and not has_call_reader and argument_values(examples):
-        others.append(NextStep(CALL_READER, ("--set text.call_reader=allow",)))
     if not has_out_of_scope:
         others.append(
             NextStep(OUT_OF_SCOPE_SENTENCES, ("tell me a joke<TAB>OUT_OF_SCOPE",))

@@ -290,7 +290,7 @@ def train_readers(
         examples = text.training.with_raw_sentences
         model = training.model
         second = train_seq2seq(reader, examples, run, grammar=model.grammar).seq2seq
-    has_call_reader = settings.text.call_reader == "allow"
+    has_call_reader = settings.text.call_reader == "auto"
     return TrainedReaders(task, training, second, legal, has_call_reader)
 
 
@@ -413,7 +413,6 @@ def _next_steps(
         readers.task.text,
         has_second_reader=readers.seq2seq is not None,
         has_out_of_scope=bool(inputs.train.out_of_scope),
-        has_call_reader=readers.has_call_reader,
         is_unsure=calibrator is not None and calibrator.expected.is_low,
     )
     return tuple(steps)

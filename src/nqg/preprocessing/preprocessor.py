@@ -67,9 +67,9 @@ class TextSettings:
     positions: Literal["auto", "none"] = "auto"
     # Whether JSON is learned as calls, `f(key=value)`. "auto": if nearly all programs are calls.
     calls: Literal["auto", "none"] = "auto"
-    # Whether the call reader reads sentences, too, without derivations. "allow": if most programs
+    # Whether the call reader reads sentences, too, without derivations. "auto": if most programs
     # are one call with named arguments.
-    call_reader: Literal["allow", "none"] = "none"
+    call_reader: Literal["auto", "none"] = "auto"
     # The day to which training sentences refer, if programs have dates for "tomorrow".
     today: str = ""
 
