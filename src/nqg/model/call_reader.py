@@ -59,7 +59,8 @@ NEW_VALUE = 0.37
 # Bounds of work, and what is not worth more of it: readings of log odds below.
 BEAM = 30
 READINGS = 3
-MOST_COUNT = 1 << 53
+MOST_COUNT = 1 << 40
+LONGEST_REMEMBERED = 64
 MOST_WORDS = 60
 NEGLIGIBLE = 9.0
 # Ends of a sentence and neighbouring values, as contexts, and how common they are.
@@ -187,15 +188,26 @@ class CallReader:
             _check_counts({"": form.count}, form.words)
             if form.function not in self.functions:
                 raise SettingsError(f"the function '{form.function}' is not counted")
+            order = self.functions[form.function].order
+            if not form.constants.keys() <= set(order):
+                raise SettingsError(f"a constant of '{form.function}' has no place")
+            if not all(form.constants.values()):
+                raise SettingsError(f"a constant of '{form.function}' is empty")
         for name, function in self.functions.items():
             _check_counts({"": function.count}, function.uses)
-            if not set(function.uses) <= set(self.arguments):
+            if not function.uses.keys() <= self.arguments.keys():
                 raise SettingsError(f"an argument of '{name}' is not described")
+            order = function.order
+            if not all(order) or len(set(order)) < len(order):
+                raise SettingsError(f"expected different arguments of '{name}'")
+            if not function.uses.keys() <= set(order):
+                raise SettingsError(f"an argument of '{name}' has no place")
         for argument in self.arguments.values():
             _check_counts(argument.slots, argument.before, argument.behind)
             _check_counts(argument.lengths, *argument.values.values())
-            if min(argument.verbatim, argument.lowered) < 0:
-                raise SettingsError("expected counts of values, found a negative one")
+            for count in (argument.verbatim, argument.lowered):
+                if not 0 <= count < MOST_COUNT:
+                    raise SettingsError(f"expected a count of values, found {count}")
             if not all(map(argument.values.get, argument.values)):
                 raise SettingsError("expected a value for the words of an argument")
             for length in argument.lengths:
@@ -238,15 +250,18 @@ class CallReader:
         """A word outside of values or, if it is unknown, a known word that resembles it."""
         if word in self._words:
             return word
-        if word not in self._known:
+        nearest = self._known.get(word)
+        if nearest is None:
             alike = [known for known in self._words if resembles(word, known)]
             nearest = max(
                 alike, key=lambda known: (self._words[known], known), default=word
             )
+            # Strangers may ask for any words: few and short ones are remembered.
             if len(self._known) > 10 * VOCABULARY:
                 self._known.clear()
-            self._known[word] = nearest
-        return self._known[word]
+            if len(word) <= LONGEST_REMEMBERED:
+                self._known[word] = nearest
+        return nearest
 
     @cached_property
     def _total(self) -> int:
