@@ -99,6 +99,7 @@ CONSTANTS = {
     "MIN_WORD_COUNT": Constant("training.parser_training", GRAMMAR, (1, 2, 5)),
     "FREE_TEXT_WARM_UP": Constant("pipeline.task", GRAMMAR, (0, 30, 200)),
     "LEARNED_STEPS": Constant("training.trainer", TRAINING, (4, 64)),
+    "WORD_SHARE": Constant("model.encoder", TRAINING, (1.0,)),
     "EXTRAPOLATED_POSITION_WEIGHT": Constant(
         "model.bert_config", TRAINING, (0.0, 0.1, 1.0)
     ),

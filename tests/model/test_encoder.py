@@ -20,6 +20,7 @@ from encoders import save_bert, tiny_bert, wrapped
 from nqg.errors import NqgError
 from nqg.model.bert_config import BertConfig
 from nqg.model.encoder import (
+    WORD_SHARE,
     Bert,
     BertOutput,
     TransformersEncoder,
@@ -348,3 +349,13 @@ def test_words_behind_the_longest_sentence_of_training_stand_next_to_its_last_on
         )
         torch.testing.assert_close(embeddings(batch), embeddings.LayerNorm(summed))
     assert BertConfig.from_dict(json.loads(encoder.config_json())) == encoder.config
+
+
+def test_words_of_a_new_encoder_begin_nearly_alike() -> None:
+    torch.manual_seed(0)
+    words = [f"w{number}" for number in range(200)]
+    encoder, _ = new_encoder(ModelSettings(), [words])
+    assert isinstance(encoder, Bert)
+    spread = encoder.embeddings.word_embeddings.weight.detach().std()
+    other = encoder.embeddings.position_embeddings.weight.detach().std()
+    assert float(spread / other) == pytest.approx(WORD_SHARE, rel=0.05)

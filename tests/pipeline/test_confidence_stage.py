@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import nqg
 from nqg import ConfidenceSettings, Example, Grammar, TrainSettings
@@ -17,7 +19,12 @@ from nqg.inference.parser import Parser
 from nqg.model.confidence import PRIORS
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from nqg.pipeline import confidence as stage
-from nqg.pipeline.confidence import held_out_sentences, trials
+from nqg.pipeline.confidence import (
+    ENOUGH_SENTENCES,
+    default_folds,
+    held_out_sentences,
+    trials,
+)
 from nqg.pipeline.events import Event, Notice, TrainReport
 from nqg.pipeline.parser import fit_parser
 from nqg.pipeline.run import Run
@@ -106,6 +113,22 @@ def test_each_fold_is_held_out_from_its_readers_and_finished_ones_are_kept(
     assert len(learned) == 2  # nothing was trained again
     held_out_sentences(EXAMPLES, settings, train_readers, run, "other data")
     assert len(learned) == 4
+
+
+@given(st.integers(min_value=1, max_value=20_000))
+def test_as_many_folds_are_held_out_as_come_closest_to_enough_sentences(
+    examples: int,
+) -> None:
+    count = default_folds(examples, 5, TrainSettings(), Run(device="cpu"))
+
+    def distance(folds: int) -> float:
+        return abs(folds * examples / 5 - ENOUGH_SENTENCES)
+
+    # The obvious twin tries all numbers of folds; of two that are as close, more are held out.
+    assert count == min(range(5, 0, -1), key=distance)
+    # Two thirds of the wanted sentences are held out, or all that there are.
+    held_out = count * examples / 5
+    assert held_out >= min(2 * ENOUGH_SENTENCES / 3, examples)
 
 
 def test_a_single_example_teaches_no_confidence(parser: Parser) -> None:

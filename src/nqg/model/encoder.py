@@ -31,6 +31,12 @@ from nqg.model.settings import EMBEDDED, ModelSettings
 from nqg.model.subwords import SubwordBatch, Tokens, word_tokenizer
 from nqg.model_folder import quiet_transformers
 
+# Vectors of words begin with this share of the length that other weights have. What a vector begins
+# with is noise, and a word of one training sentence keeps most of it: where the noise happens to be
+# like what verbs have learned, it decides how other sentences with that word are read. Chosen on
+# COGS' training sentences with such words in the place of others; docs/slog.md has the table.
+WORD_SHARE = 0.25
+
 
 class Encoder(nn.Module):
     """What a scorer needs of an encoder: vectors of subwords, their width, and what can be read.
@@ -69,6 +75,8 @@ class Bert(Encoder):
                 nn.init.normal_(module.weight, std=config.initializer_range)
             if isinstance(module, nn.Linear):
                 nn.init.zeros_(module.bias)
+        with torch.no_grad():
+            self.embeddings.word_embeddings.weight.mul_(WORD_SHARE)
         if self.embeddings.neighbours is not None:
             nn.init.normal_(
                 self.embeddings.neighbours.weight, std=config.hidden_size**-0.5

@@ -31,8 +31,9 @@ from nqg.pipeline.settings import TrainSettings
 from nqg.run_config import sha256
 from nqg.splits.compounds import likely_language
 
-# Bounds of work, as only a few weights are fitted: folds are held out until there are so many
-# sentences, and of one fold, at most so many are tried. benchmarks/constants.py varies the first.
+# Bounds of work, as only a few weights are fitted: as many folds are held out as come closest to so
+# many sentences, and of one fold, at most so many are tried. benchmarks/constants.py varies the
+# first.
 ENOUGH_SENTENCES = 300
 MOST_HELD_OUT = 2_000
 # For each held-out sentence, so many that are out of scope; benchmarks/constants.py varies it.
@@ -96,15 +97,16 @@ def held_out_sentences(
 
 
 def default_folds(examples: int, folds: int, settings: TrainSettings, run: Run) -> int:
-    """As many as it takes to hold out enough sentences; one where a second reader makes each of
-    them take minutes.
+    """As many as hold out about enough sentences, at least two thirds of them; one where a second
+    reader makes each of them take minutes.
     """
     import torch
 
     has_gpu = torch.cuda.is_available() and run.device != "cpu"
     if settings.seq2seq and not has_gpu:
         return 1
-    return min(folds, math.ceil(folds * ENOUGH_SENTENCES / examples))
+    nearest = math.floor(folds * ENOUGH_SENTENCES / examples + 0.5)
+    return min(folds, max(nearest, 1))
 
 
 def trials(

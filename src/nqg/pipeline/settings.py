@@ -59,7 +59,7 @@ class ConfidenceSettings:
     """
 
     # How many fifths of the examples are held out in turn, where 0 means no confidence. Without a
-    # number, as many as hold 300 examples, or one where a second reader is trained on a CPU.
+    # number, about as many as hold 300 examples, or one where a second reader is trained on a CPU.
     folds: int | None = None
     # Which examples are held out together.
     hold_out: HeldOut = HeldOut.RANDOM
