@@ -35,7 +35,7 @@ from nqg.model_folder import quiet_transformers
 # with is noise, and a word of one training sentence keeps most of it: where the noise happens to be
 # like what verbs have learned, it decides how other sentences with that word are read. Chosen on
 # COGS' training sentences with such words in the place of others; docs/slog.md has the table.
-WORD_SHARE = 0.25
+WORD_SHARE = 0.5
 
 
 class Encoder(nn.Module):
