@@ -24,6 +24,7 @@ from nqg.model.tensors import best_device
 from nqg.run_config import DataFingerprint, RunConfig
 from nqg.seq2seq.adafactor import StackedAdafactor
 from nqg.seq2seq.batches import SubwordCorpus, SubwordPair
+from nqg.seq2seq.frozen_output import use_byte_dropout
 from nqg.seq2seq.objective import Seq2seqObjective
 from nqg.seq2seq.seq2seq import (
     Seq2seq,
@@ -100,6 +101,8 @@ class FineTuning:
         if training.freeze_embeddings:
             model.get_input_embeddings().requires_grad_(False)
             model.get_output_embeddings().requires_grad_(False)
+        if training.freeze_embeddings and self.device.type == "cpu":
+            use_byte_dropout(model)
         self.shards: Shards | None = None
         if training.shard and processes.count > 1:
             check_divisible(
