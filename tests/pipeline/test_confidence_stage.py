@@ -252,8 +252,9 @@ def test_a_fold_that_learns_the_rest_is_kept_for_an_interrupted_run(
     settings = pretrained_settings(tmp_path / "t5")
 
     def interrupt(event: Event) -> None:
-        is_last = isinstance(event, WorkDone) and event.what.startswith("fine-tuning")
-        if is_last and event.done == step:
+        if not isinstance(event, WorkDone) or event.done != step:
+            return
+        if event.what.startswith("fine-tuning"):
             raise KeyboardInterrupt
 
     run = tmp_path / "run"

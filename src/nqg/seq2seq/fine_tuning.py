@@ -136,16 +136,16 @@ class FineTuning:
             one_subword=training.one_subword,
         )
         subwords, self.truncation = self._tokenize(examples)
-        start = model.generation_config.decoder_start_token_id
-        if start is None:
-            start = getattr(model.config, "decoder_start_token_id", None)
-        if start is None:
+        first_input = model.generation_config.decoder_start_token_id
+        if first_input is None:
+            first_input = getattr(model.config, "decoder_start_token_id", None)
+        if first_input is None:
             raise NqgError(
                 "the model does not say which subword its targets begin with "
                 "(decoder_start_token_id)"
             )
         corpus = SubwordCorpus(
-            subwords, self.tokenizer.pad_token_id, start, self.device
+            subwords, self.tokenizer.pad_token_id, first_input, self.device
         )
 
         # 3. The training.

@@ -78,10 +78,8 @@ class FrozenOutputCrossEntropy(CrossEntropy):
         is_label = batch.labels != IGNORED
         hidden = output.logits[is_label].to(self.weight.dtype)
         labels = batch.labels[is_label]
-        losses: Tensor = LabelLosses.apply(
-            hidden, self.weight, labels, self.table(len(labels))
-        )
-        return losses.sum() / subwords
+        table = self.table(len(labels))
+        return label_losses(hidden, self.weight, labels, table).sum() / subwords
 
 
 @contextmanager
@@ -93,6 +91,16 @@ def without_output_layer(model: Any) -> Iterator[None]:
         yield
     finally:
         model.lm_head = layer
+
+
+def label_losses(
+    hidden: Tensor, weight: Tensor, labels: Tensor, table: Tensor | None = None
+) -> Tensor:
+    """The losses of `LabelLosses`, perhaps with room for the logits."""
+    if table is None:
+        table = weight.new_empty(len(labels), len(weight))
+    losses: Tensor = LabelLosses.apply(hidden, weight, labels, table)  # type: ignore[no-untyped-call]
+    return losses
 
 
 class LabelLosses(torch.autograd.Function):
@@ -115,7 +123,7 @@ class LabelLosses(torch.autograd.Function):
         """
         logits = torch.mm(hidden, weight.t(), out=table[: len(hidden)])
         losses = []
-        for rows, wanted in zip(logits.split(ROWS), labels.split(ROWS)):
+        for rows, wanted in zip(torch.split(logits, ROWS), torch.split(labels, ROWS)):
             logs = torch.log_softmax(rows.float(), 1)
             numbers = torch.arange(len(wanted))
             losses.append(-logs[numbers, wanted])
