@@ -27,7 +27,7 @@ MIN_STEPS, MAX_STEPS = 200, 3000
 PASS_STEPS, MIN_BATCH, MAX_BATCH = 40, 8, 64
 CPU_CHUNK = 16
 # A model that has learned most of the examples makes such a share of the steps, and has such a share
-# of the learning rate. docs/seq2seq.md has what was measured.
+# of the learning rate. docs/seq2seq.md has what was measured on one dataset; others were not tried.
 CONTINUED_STEPS, CONTINUED_RATE = 0.25, 0.6
 # A model from scratch learns in batches of at most so many examples, until its loss stays below
 # `LEARNED_LOSS`: the first bounds memory, the second time.
