@@ -6,15 +6,17 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 import nqg
 from nqg import ConfidenceSettings, Example, Grammar, TrainSettings
 from nqg.errors import SettingsError
-from nqg.inference.hybrid import Hybrid
+from nqg.inference.hybrid import Hybrid, TokenSystem
 from nqg.inference.parser import Parser
 from nqg.model.confidence import PRIORS
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
@@ -25,10 +27,27 @@ from nqg.pipeline.confidence import (
     held_out_sentences,
     trials,
 )
-from nqg.pipeline.events import Event, Notice, TrainReport
+from nqg.pipeline.events import (
+    Event,
+    Notice,
+    Stage,
+    StageStarted,
+    TrainReport,
+    WorkDone,
+)
 from nqg.pipeline.parser import fit_parser
 from nqg.pipeline.run import Run
-from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings, SmallT5Settings
+from nqg.pipeline.second_reader import FoldModel
+from nqg.pipeline.settings import RunSettings
+from nqg.seq2seq.legal_decoding import LegalSeq2seq
+from nqg.seq2seq.seq2seq import Seq2seq
+from nqg.seq2seq.settings import (
+    AugmentationSettings,
+    FineTuningSettings,
+    LoraSettings,
+    Seq2seqSettings,
+    SmallT5Settings,
+)
 
 NAMES = ("lamp", "radio", "heater", "fan", "oven")
 EXAMPLES = [
@@ -194,3 +213,114 @@ def test_settings_that_make_no_sense_are_refused(
 ) -> None:
     with pytest.raises(SettingsError, match=reason):
         ConfidenceSettings(**values)  # type: ignore[arg-type]
+
+
+def pretrained_settings(folder: Path) -> TrainSettings:
+    """Settings of a training whose second reader begins with the weights in a folder."""
+    brief = FineTuningSettings(steps=1, batch_size=4)
+    Seq2seq.train(EXAMPLES, TINY_T5, brief, device="cpu").save(folder)
+    return replace(
+        SETTINGS,
+        seq2seq=Seq2seqSettings(model=str(folder), longest_target=8),
+        fine_tuning=FineTuningSettings(steps=8, batch_size=4),
+        confidence=ConfidenceSettings(folds=1),
+        run=RunSettings(save_every=1),
+    )
+
+
+def second_reader_weights(system: object) -> dict[str, torch.Tensor]:
+    assert isinstance(system, Hybrid)
+    assert isinstance(system.fallback, TokenSystem)
+    reader: object = system.fallback.system
+    if isinstance(reader, LegalSeq2seq):
+        reader = reader.seq2seq
+    assert isinstance(reader, Seq2seq)
+    weights: dict[str, torch.Tensor] = reader.model.state_dict()
+    return weights
+
+
+def test_the_second_reader_of_a_fold_learns_the_other_examples(tmp_path: Path) -> None:
+    settings = pretrained_settings(tmp_path / "t5")
+    events: list[Event] = []
+    system = nqg.train(
+        EXAMPLES, settings=settings, device="cpu", listener=events.append
+    )
+    # The fold is trained first, with all steps; then the same model makes a quarter of them.
+    stages = [event.stage for event in events if isinstance(event, StageStarted)]
+    assert stages[-2:] == [Stage.CONFIDENCE, Stage.SEQ2SEQ]
+    steps = [event for event in events if isinstance(event, WorkDone)]
+    tuning = [event for event in steps if "fine-tuning" in event.what]
+    assert [event.what.startswith("fold") for event in tuning] == [True] * 8 + [
+        False
+    ] * 2
+    assert [event.total for event in tuning] == [8] * 8 + [2] * 2
+    assert isinstance(system, Hybrid)
+    assert system.calibrator is not None
+    # Elsewhere, another one is trained from the start.
+    anew = replace(
+        settings, confidence=ConfidenceSettings(folds=1, continue_fold=False)
+    )
+    other = nqg.train(EXAMPLES, settings=anew, device="cpu")
+    assert isinstance(other, Hybrid)
+    assert other.calibrator == system.calibrator
+    before, after = second_reader_weights(other), second_reader_weights(system)
+    name = "decoder.block.0.layer.0.SelfAttention.q.weight"
+    assert not torch.equal(before[name], after[name])
+
+
+@pytest.mark.parametrize("step", [1, 2])
+def test_a_fold_that_learns_the_rest_is_kept_for_an_interrupted_run(
+    step: int, tmp_path: Path
+) -> None:
+    settings = pretrained_settings(tmp_path / "t5")
+
+    def interrupt(event: Event) -> None:
+        if not isinstance(event, WorkDone) or event.done != step:
+            return
+        if event.what.startswith("fine-tuning"):
+            raise KeyboardInterrupt
+
+    run = tmp_path / "run"
+    with pytest.raises(KeyboardInterrupt):
+        nqg.train(
+            EXAMPLES,
+            settings=settings,
+            device="cpu",
+            run_folder=run,
+            listener=interrupt,
+        )
+    assert (run / "fold-seq2seq").is_dir()
+    again = nqg.train(EXAMPLES, settings=settings, device="cpu", run_folder=run)
+    assert not (run / "fold-seq2seq").exists()
+    whole = nqg.train(EXAMPLES, settings=settings, device="cpu")
+    found, expected = second_reader_weights(again), second_reader_weights(whole)
+    assert found.keys() == expected.keys()
+    for name, weight in expected.items():
+        assert torch.equal(found[name], weight)
+
+
+@pytest.mark.parametrize(
+    ("model", "change"),
+    [
+        ("embedded", {}),
+        ("t5", {"lora": LoraSettings()}),
+        ("t5", {"folds": 0}),
+        ("t5", {"continue_fold": False}),
+        ("t5", {"augmentation": AugmentationSettings()}),
+    ],
+)
+def test_other_second_readers_are_trained_anew(
+    model: str, change: dict[str, Any]
+) -> None:
+    settings = replace(SETTINGS, seq2seq=Seq2seqSettings(model="t5"))
+    run = run_in(None, [])
+    assert FoldModel.of(settings, run) is not None
+    seq2seq = Seq2seqSettings(model=model, lora=change.pop("lora", None))
+    augmentation = change.pop("augmentation", None)
+    changed = replace(
+        settings,
+        seq2seq=seq2seq,
+        augmentation=augmentation,
+        confidence=ConfidenceSettings(**change),
+    )
+    assert FoldModel.of(changed, run) is None

@@ -27,6 +27,7 @@ from nqg.inference.hybrid import Hybrid
 from nqg.inference.parser import Parser
 from nqg.model.confidence import Evidence, HeldOutSentence, ProgramTrial
 from nqg.pipeline.run import Run
+from nqg.pipeline.second_reader import uses_gpu
 from nqg.pipeline.settings import TrainSettings
 from nqg.run_config import sha256
 from nqg.splits.compounds import likely_language
@@ -100,10 +101,7 @@ def default_folds(examples: int, folds: int, settings: TrainSettings, run: Run) 
     """As many as hold out about enough sentences, at least two thirds of them; one where a second
     reader makes each of them take minutes.
     """
-    import torch
-
-    has_gpu = torch.cuda.is_available() and run.device != "cpu"
-    if settings.seq2seq and not has_gpu:
+    if settings.seq2seq and not uses_gpu(run):
         return 1
     nearest = math.floor(folds * ENOUGH_SENTENCES / examples + 0.5)
     return min(folds, max(nearest, 1))

@@ -5,6 +5,7 @@ The grammar can teach the model what it knows: pairs that it generates are added
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -17,11 +18,13 @@ from nqg.seq2seq.settings import (
     AugmentationSettings,
     FineTuningSettings,
     Seq2seqSettings,
+    is_new,
 )
 
 if TYPE_CHECKING:
     from nqg.seq2seq.augmentation import Augmentation
     from nqg.seq2seq.fine_tuning import FineTuning
+    from nqg.seq2seq.seq2seq import Seq2seq
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,71 @@ class SecondReader:
         return cls(settings.seq2seq, settings.fine_tuning, settings.augmentation)
 
 
+# The model of a fold, in the folder of a run that has not ended.
+FOLD_MODEL = "fold-seq2seq"
+
+
+class FoldModel:
+    """The model of the first held-out fold, which goes on to learn all examples.
+
+    A run with a folder keeps it there, so that a training can continue.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.model: Seq2seq | None = None
+
+    @classmethod
+    def of(cls, settings: TrainSettings, run: Run) -> FoldModel | None:
+        """Where a model will be kept, if the settings and the device ask for it."""
+        seq2seq, wanted = settings.seq2seq, settings.confidence.continue_fold
+        if seq2seq is None or settings.model is None or settings.confidence.folds == 0:
+            return None
+        if wanted is None:
+            wanted = not uses_gpu(run)
+        # The words of a new model are those of the fold alone, low-rank updates become part of the
+        # weights, pairs of a grammar are those of the whole grammar, and several processes would
+        # each need the model.
+        is_plain = not (is_new(seq2seq.model) or seq2seq.lora or settings.augmentation)
+        if not wanted or not is_plain or run.processes.count > 1:
+            return None
+        return cls(run)
+
+    def give(self, model: Seq2seq) -> None:
+        """Keep the model of the first fold; later ones are not needed."""
+        if self.model is None:
+            self.model = model
+            if path := self.run.path(FOLD_MODEL):
+                model.save(path)
+
+    def prepare(self) -> None:
+        """Forget what a run has recorded of the fold, if its model is not there."""
+        path = self.run.path(FOLD_MODEL)
+        if path is not None and not path.exists():
+            (path.parent / "fold-1.json").unlink(missing_ok=True)
+
+    def get(self) -> Seq2seq | None:
+        """The model, if confidence was learned from any fold."""
+        from nqg.seq2seq.seq2seq import Seq2seq  # which loads transformers
+
+        path = self.run.path(FOLD_MODEL)
+        if self.model is None and path is not None and path.exists():
+            self.model = Seq2seq.load(path, self.run.device)
+        return self.model
+
+    def remove(self) -> None:
+        """Remove the model from the folder of the run, where all has learned from it."""
+        if path := self.run.path(FOLD_MODEL):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def uses_gpu(run: Run) -> bool:
+    """Whether a training runs on a GPU."""
+    import torch
+
+    return torch.cuda.is_available() and run.device != "cpu"
+
+
 def train_seq2seq(
     reader: SecondReader,
     examples: Sequence[Example],
@@ -47,8 +115,12 @@ def train_seq2seq(
     *,
     dev: Sequence[Example] = (),
     grammar: Grammar | None = None,
+    start: Seq2seq | None = None,
 ) -> FineTuning:
-    """Fine-tune on the examples and, if the settings ask for it, on pairs of the grammar."""
+    """Fine-tune on the examples and, if the settings ask for it, on pairs of the grammar.
+
+    A model that has learned some of the examples may be the `start`.
+    """
     from nqg.seq2seq.augmentation import Augmentation
     from nqg.seq2seq.fine_tuning import FineTuning  # which loads transformers
     from nqg.training.resume import FINE_TUNING_SAVE_EVERY
@@ -68,7 +140,7 @@ def train_seq2seq(
             run.note(f"the second reader also learns from {added}")
         examples = augmentation.mixture
     fine_tuning = FineTuning(
-        examples, reader.settings, training, dev=dev, device=run.device
+        examples, reader.settings, training, dev=dev, device=run.device, start=start
     )
     # Long sentences are truncated, and the user should know.
     if fine_tuning.truncation.first is not None:

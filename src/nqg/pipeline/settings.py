@@ -65,6 +65,9 @@ class ConfidenceSettings:
     hold_out: HeldOut = HeldOut.RANDOM
     # Share of answers that should be right. A model abstains where its confidence is too low for it.
     least_precision: float = 0.95
+    # With pre-trained weights, teach all examples to the second reader of the first fold, once it was
+    # asked about those that were held out, instead of training another. By default on a CPU.
+    continue_fold: bool | None = None
 
     def __post_init__(self) -> None:
         check_at_least(0, self, "folds")

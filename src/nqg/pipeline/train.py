@@ -45,7 +45,7 @@ from nqg.pipeline.grammar import learn_grammar
 from nqg.pipeline.parser import fitting_threads, train_parser
 from nqg.pipeline.program_types import LegalPrograms, legal_programs, prepared_text
 from nqg.pipeline.run import Run
-from nqg.pipeline.second_reader import SecondReader, train_seq2seq
+from nqg.pipeline.second_reader import FoldModel, SecondReader, train_seq2seq
 from nqg.pipeline.settings import (
     AUTOMATIC,
     TrainSettings,
@@ -229,7 +229,7 @@ def _train(
     _warn_of_fewer_examples(inputs, run)
     for table, values in settings.tables():
         run.detail(f"[{table}] {values}")
-    run = replace(run, stages=_stages(settings))
+    run = replace(run, stages=_stages(settings, run))
     # A name that is misspelt, or a missing network, should not cost the time of an induction.
     if settings.model is not None:
         check_encoder(settings.model.encoder)
@@ -247,31 +247,50 @@ def _train(
                 inputs.dev.examples, text.preprocessor
             ).with_raw_sentences
         return _train_seq2seq_alone(text, dev, reader, inputs.tools, run)
-    readers = train_readers(inputs, text, settings, run)
+    readers = train_grammar_reader(inputs, text, settings, run)
+    fold_model = FoldModel.of(settings, run)
+    if fold_model is not None:
+        fold_model.prepare()
+    else:
+        readers = with_second_reader(readers, settings, run)
     calibrator = None
     if settings.confidence.folds != 0:
         run.stage(Stage.CONFIDENCE)
-        calibrator = _learned_confidence(inputs, settings, readers, run)
+        calibrator = _learned_confidence(inputs, settings, readers, run, fold_model)
+    if fold_model is not None:
+        # The model of the fold is asked about held-out sentences before it learns them.
+        readers = with_second_reader(readers, settings, run, fold_model.get())
+        fold_model.remove()
     return _assembled(inputs, readers, calibrator, run)
 
 
-def _stages(settings: TrainSettings) -> tuple[Stage, ...]:
+def _stages(settings: TrainSettings, run: Run) -> tuple[Stage, ...]:
     """The stages that a training with these settings passes."""
     stages = [Stage.TEXT]
     if settings.model is not None:
         stages += [Stage.TYPES, Stage.GRAMMAR, Stage.PARSER]
+    last = []
     if settings.seq2seq:
-        stages.append(Stage.SEQ2SEQ)
+        last.append(Stage.SEQ2SEQ)
     if settings.model is not None and settings.confidence.folds != 0:
-        stages.append(Stage.CONFIDENCE)
-    return tuple(stages)
+        last.append(Stage.CONFIDENCE)
+    if FoldModel.of(settings, run) is not None:
+        last.reverse()
+    return (*stages, *last)
 
 
 def train_readers(
     inputs: TrainingInput, text: PreparedText, settings: TrainSettings, run: Run
 ) -> TrainedReaders:
     """The stages from types to the second reader."""
-    reader = SecondReader.of(settings)
+    readers = train_grammar_reader(inputs, text, settings, run)
+    return with_second_reader(readers, settings, run)
+
+
+def train_grammar_reader(
+    inputs: TrainingInput, text: PreparedText, settings: TrainSettings, run: Run
+) -> TrainedReaders:
+    """The stages from types to the parser."""
     run.stage(Stage.TYPES)
     legal = legal_programs(inputs, text, settings, run)
     text = legal.text
@@ -284,20 +303,45 @@ def train_readers(
         task = replace(task, rules=induction or grammar)
         run.stage(Stage.PARSER)
         training = train_parser(task, grammar, run)
-    second = None
-    if reader:
-        run.stage(Stage.SEQ2SEQ)
-        examples = text.training.with_raw_sentences
-        model = training.model
-        second = train_seq2seq(reader, examples, run, grammar=model.grammar).seq2seq
     has_call_reader = settings.text.call_reader == "auto"
-    return TrainedReaders(task, training, second, legal, has_call_reader)
+    return TrainedReaders(task, training, None, legal, has_call_reader)
+
+
+def with_second_reader(
+    readers: TrainedReaders,
+    settings: TrainSettings,
+    run: Run,
+    start: Seq2seq | None = None,
+) -> TrainedReaders:
+    """The same readers with a second one, if the settings ask for it.
+
+    It may `start` as a model that has learned some of the examples.
+    """
+    reader = SecondReader.of(settings)
+    if reader is None:
+        return readers
+    run.stage(Stage.SEQ2SEQ)
+    tuning = train_seq2seq(
+        reader,
+        readers.legal.text.training.with_raw_sentences,
+        run,
+        grammar=readers.training.model.grammar,
+        start=start,
+    )
+    return replace(readers, seq2seq=tuning.seq2seq)
 
 
 def _learned_confidence(
-    inputs: TrainingInput, settings: TrainSettings, readers: TrainedReaders, run: Run
+    inputs: TrainingInput,
+    settings: TrainSettings,
+    readers: TrainedReaders,
+    run: Run,
+    fold_model: FoldModel | None = None,
 ) -> Calibrator | None:
-    """The confidence of readers, from readers of folds: these are trained in the same way."""
+    """The confidence of readers, from readers of folds: these are trained in the same way.
+
+    The second reader of the first fold is given to `fold_model`.
+    """
     task, training = readers.task, readers.training
     fold_settings = settings
     if isinstance(task.rules, InductionSettings):
@@ -342,6 +386,8 @@ def _learned_confidence(
                 fold_inputs, grammar=replace(fold_grammar, slots=None)
             )
         fold = train_readers(fold_inputs, text, fold_settings, fold_run)
+        if fold_model is not None and fold.seq2seq is not None:
+            fold_model.give(fold.seq2seq)
         return fold.system(fold.model)
 
     examples, others = inputs.train.examples, inputs.train.out_of_scope
@@ -354,7 +400,7 @@ def _learned_confidence(
         if not sentences:
             return None
         reader_knowledge = knowledge(
-            Parser(readers.model), examples, has_seq2seq=readers.seq2seq is not None
+            Parser(readers.model), examples, has_seq2seq=settings.seq2seq is not None
         )
     calibrator = fitted(
         reader_knowledge, sentences, settings.confidence.least_precision

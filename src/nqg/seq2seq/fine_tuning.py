@@ -24,6 +24,7 @@ from nqg.model.tensors import best_device
 from nqg.run_config import DataFingerprint, RunConfig
 from nqg.seq2seq.adafactor import StackedAdafactor
 from nqg.seq2seq.batches import SubwordCorpus, SubwordPair
+from nqg.seq2seq.frozen_output import use_byte_dropout
 from nqg.seq2seq.objective import Seq2seqObjective
 from nqg.seq2seq.seq2seq import (
     Seq2seq,
@@ -66,8 +67,10 @@ class FineTuning:
     """A model in the making: `steps` trains it, `seq2seq` is the model so far.
 
     With `dev`, examples that are not learned from, the model ends with the weights that did best on
-    them. Under `accelerate launch` every process makes the same FineTuning, and all of them train
-    it together; with `training.shard` each holds a share of the weights.
+    them. With `start`, a model that has learned some of the examples, that model goes on learning,
+    unless the new targets need another spelling. Under `accelerate launch` every process makes the
+    same FineTuning, and all of them train it together; with `training.shard` each holds a share of
+    the weights.
     """
 
     def __init__(
@@ -78,6 +81,7 @@ class FineTuning:
         *,
         dev: Sequence[Example] = (),
         device: str | None = None,
+        start: Seq2seq | None = None,
     ) -> None:
         if not examples:
             raise NqgError("there are no examples to fine-tune on")
@@ -85,21 +89,37 @@ class FineTuning:
         self.device = torch.device(processes.device or device or best_device())
         self.settings = settings
         is_cuda = self.device.type == "cuda"
+        targets = [example.target for example in examples]
+        if start is not None:
+            spelling = fit_codec(
+                start.tokenizer,
+                targets,
+                settings.longest_target,
+                one_subword=training.one_subword,
+            )
+            if spelling != start.spelling:
+                start = None
         training = self.training = training.resolved(
             settings.model,
             len(examples),
             on_cpu=self.device.type == "cpu",
             has_bf16=bool(torch.cpu.get_capabilities().get("avx512_bf16")),
             has_dev=bool(dev),
+            is_continued=start is not None,
         )
 
         # 1. The model on its device or devices.
-        model, self.tokenizer = new_model(settings, training, examples)
+        if start is None:
+            model, self.tokenizer = new_model(settings, training, examples)
+        else:
+            model, self.tokenizer = start.model, start.tokenizer
         if is_cuda or training.freeze_embeddings:
             fuse_kernels(model)
         if training.freeze_embeddings:
             model.get_input_embeddings().requires_grad_(False)
             model.get_output_embeddings().requires_grad_(False)
+        if training.freeze_embeddings and self.device.type == "cpu":
+            use_byte_dropout(model)
         self.shards: Shards | None = None
         if training.shard and processes.count > 1:
             check_divisible(
@@ -109,7 +129,6 @@ class FineTuning:
         self.model = self.shards.model if self.shards else model.to(self.device)
 
         # 2. The examples as subwords.
-        targets = [example.target for example in examples]
         self.spelling = fit_codec(
             self.tokenizer,
             targets,
@@ -117,16 +136,16 @@ class FineTuning:
             one_subword=training.one_subword,
         )
         subwords, self.truncation = self._tokenize(examples)
-        start = model.generation_config.decoder_start_token_id
-        if start is None:
-            start = getattr(model.config, "decoder_start_token_id", None)
-        if start is None:
+        first_input = model.generation_config.decoder_start_token_id
+        if first_input is None:
+            first_input = getattr(model.config, "decoder_start_token_id", None)
+        if first_input is None:
             raise NqgError(
                 "the model does not say which subword its targets begin with "
                 "(decoder_start_token_id)"
             )
         corpus = SubwordCorpus(
-            subwords, self.tokenizer.pad_token_id, start, self.device
+            subwords, self.tokenizer.pad_token_id, first_input, self.device
         )
 
         # 3. The training.
@@ -260,7 +279,11 @@ def fuse_kernels(model: nn.Module) -> None:
                 setattr(parent, name, norm)
             elif isinstance(module, NewGELUActivation):
                 setattr(parent, name, nn.GELU(approximate="tanh"))
-            elif isinstance(parent, T5Attention) and isinstance(module, nn.Embedding):
+            elif (
+                isinstance(parent, T5Attention)
+                and isinstance(module, nn.Embedding)
+                and not module._forward_hooks
+            ):
                 module.register_forward_hook(laid_out_by_heads)
 
 

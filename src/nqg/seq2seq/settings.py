@@ -26,6 +26,9 @@ PASSES = 40
 MIN_STEPS, MAX_STEPS = 200, 3000
 PASS_STEPS, MIN_BATCH, MAX_BATCH = 40, 8, 64
 CPU_CHUNK = 16
+# A model that has learned most of the examples makes such a share of the steps, and has such a share
+# of the learning rate. docs/seq2seq.md has what was measured on one dataset; others were not tried.
+CONTINUED_STEPS, CONTINUED_RATE = 0.25, 0.6
 # A model from scratch learns in batches of at most so many examples, until its loss stays below
 # `LEARNED_LOSS`: the first bounds memory, the second time.
 MAX_NEW_BATCH = 128
@@ -215,11 +218,13 @@ class FineTuningSettings:
         on_cpu: bool,
         has_bf16: bool = False,
         has_dev: bool = False,
+        is_continued: bool = False,
     ) -> FineTuningSettings:
         """The settings with everything decided that follows from the model, the examples and the
         device.
 
-        `has_bf16` says whether a CPU multiplies in bf16, `has_dev` whether there are held-out pairs.
+        `has_bf16` says whether a CPU multiplies in bf16, `has_dev` whether there are held-out pairs,
+        and `is_continued` whether the model has learned most of the examples already.
 
         >>> auto = FineTuningSettings()
         >>> for examples in (60, 300, 3_000, 30_000):
@@ -242,6 +247,9 @@ class FineTuningSettings:
             steps = min(max(passes, MIN_STEPS), MAX_STEPS)
         elif not steps:
             steps = MAX_STEPS
+        rate = self.rate(model)
+        if is_continued:
+            steps, rate = math.ceil(CONTINUED_STEPS * steps), CONTINUED_RATE * rate
         learned = self.learned
         if learned is None:
             learned = 0.0 if is_pretrained else LEARNED_LOSS
@@ -264,7 +272,7 @@ class FineTuningSettings:
             steps=steps,
             batch_size=batch_size,
             accumulate=accumulate,
-            learning_rate=self.rate(model),
+            learning_rate=rate,
             freeze_embeddings=freeze,
             precision=precision,
             evaluate_every=evaluate_every,
