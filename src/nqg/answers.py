@@ -125,7 +125,7 @@ class Answer:
     - `parts` has the answers of both systems of a hybrid.
     - `words` are the tokens that the parser saw, and `corrections` the typos that it corrected.
     - `unknown_words` are words that training lacks, and `gaps` says what the grammar lacks.
-    - `withheld` is the answer below the threshold.
+    - `withheld` is the best program of an abstention, if it was not sure enough. It has its confidence.
     - `unread` has the words that an answer of the call reader does not account for.
     - `nearest` is the most similar training sentence, with its program.
     - `rows` is what a query gives, if it ran on a database.

@@ -69,6 +69,16 @@ def _own_folder(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         Path(name).write_text((trained / name).read_text())
 
 
+def test_a_name_in_a_template_that_is_no_slot_is_noted() -> None:
+    template = "(dim|darken) {room} ### off ( {room} , lamp )"
+    added = typed("rule", "test", "model", "train.tsv", template)
+    note = "note: 'room' is not a slot of this model (it has none)."
+    assert note in added.stderr
+    assert "{room} stands for what other rules read" in added.stderr
+    plain = typed("rule", "test", "model", "train.tsv", NIGHT)
+    assert "note" not in plain.stderr
+
+
 def test_a_rule_is_added_used_listed_and_removed() -> None:
     assert typed("parse", "model", "good night").stdout.startswith(
         "abstained: no derivation"

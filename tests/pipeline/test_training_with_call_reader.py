@@ -102,6 +102,7 @@ def test_an_unsure_reading_is_withheld_and_the_abstention_is_the_grammars(
     assert answer.withheld is not None
     assert answer.withheld.target == EXPECTED
     assert 0 < (answer.withheld.confidence or 0) < 1
+    assert "(by the call reader, not sure enough: " in answer.explain()
     assert answer.nearest is not None
 
 

@@ -42,7 +42,7 @@ from nqg.errors import FAILED, NqgError, Place, counted
 from nqg.evaluation.legality import Rejections, target_grammar_named
 from nqg.evaluation.rule_trial import Change, rule_trial
 from nqg.files import numbered_lines, write_text
-from nqg.grammar.grammar import Grammar, Rule
+from nqg.grammar.grammar import SEPARATOR, Grammar, Rule
 from nqg.induction.inspection import GrammarReport, coverage
 from nqg.induction.sampling import GrammarSampler
 from nqg.induction.search_log import settings_in_comments
@@ -68,6 +68,7 @@ from nqg.preprocessing.training_text import (
     tokenized,
 )
 from nqg.settings_reader import changed_settings
+from nqg.text.sentence_templates import slot_names
 from nqg.types.inference import Coarseness
 from nqg.types.rule_groups import function_names, rule_groups
 from nqg.types.target_grammar import TargetGrammar
@@ -553,8 +554,30 @@ def _given_rules(
         raise typer.BadParameter(
             "expected a rule, or a --file with rules", param_hint="RULE…"
         )
+    lines = list(rules or [])
+    if file:
+        lines += [line for _, line in numbered_lines(file)]
+    note_unknown_slots(model, lines)
     places = read_rules(file, model.text) if file else {}
     return [*(rules or []), *places], places
+
+
+def note_unknown_slots(model: SavedModel, lines: Sequence[str]) -> None:
+    """Print the names in templates that are not slots of a model."""
+    slots = [slot.name for slot in model.text.slots.slots]
+    known = f"its slots are {', '.join(slots)}" if slots else "it has none"
+    names: dict[str, None] = {}
+    for line in lines:
+        source = line.partition(f" {SEPARATOR} ")[0]
+        if not line.startswith("#"):
+            names.update(dict.fromkeys(slot_names(source)))
+    for name in names:
+        if name not in slots:
+            err.print(
+                f"note: '{name}' is not a slot of this model ({known}). "
+                f"{{{name}}} stands for what other rules read",
+                markup=False,
+            )
 
 
 def _print_rules(model: SavedModel, rules: Sequence[Rule]) -> None:

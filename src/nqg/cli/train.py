@@ -396,13 +396,8 @@ def _print_report(report: TrainReport, *, is_parser: bool) -> None:
     if not is_parser:
         del counts[1]
     out.print(f"{', '.join(counts)}, loss {report.loss:.4f} in the last")
-    findings = []
-    if report.functions:
-        findings.append(counted(len(report.functions), "function"))
-    if report.slots:
-        findings.append(f"the slots {', '.join(report.slots)}")
-    if findings:
-        out.print(f"found {' and '.join(findings)}")
+    if report.found:
+        out.print(report.found)
     if report.left_out:
         left_out = counted(report.left_out, "example")
         err.print(f"warning: nothing was learned from {left_out}: {LEFT_OUT}")

@@ -14,7 +14,7 @@ from itertools import accumulate
 from rich.cells import cell_len
 from rich.text import Text
 
-from nqg.answers import CALLS, Answer, Reading, in_percent
+from nqg.answers import CALLS, UNSURE, Answer, Reading, in_percent
 from nqg.grammar.derivation import target_spans
 from nqg.grammar.grammar import NonTerminal, Symbol, format_symbol
 
@@ -96,7 +96,7 @@ def abstention_lines(answer: Answer) -> list[str]:
     lines = []
     withheld = answer.withheld
     if withheld:
-        lines.append(f"withheld: {withheld.target}")
+        lines.append(f"withheld: {withheld.target}{doubt(answer, withheld)}")
         lines += unread_lines(withheld)
     if answer.unknown_words and answer.first.gaps is None:
         words = ", ".join(f"'{word}'" for word in dict.fromkeys(answer.unknown_words))
@@ -107,6 +107,20 @@ def abstention_lines(answer: Answer) -> list[str]:
     if withheld:
         lines.append(TEACH)
     return lines
+
+
+def doubt(abstention: Answer, withheld: Answer) -> str:
+    """How sure a withheld answer is and who gives it, unless the reason of the abstention says so.
+
+    >>> doubt(Answer("dim it", reason="no derivation"), Answer("dim it", "dim()", confidence=0.8))
+    ' (not sure enough: 80 %)'
+    """
+    if withheld.confidence is None or UNSURE in abstention.reason:
+        return ""
+    sure = f"{UNSURE}: {in_percent(withheld.confidence)}"
+    if withheld.system == CALLS:
+        return f" ({withheld.credit}, {sure})"
+    return f" ({sure})"
 
 
 def unread_lines(answer: Answer) -> list[str]:

@@ -108,12 +108,24 @@ class TrainReport:
     functions: tuple[str, ...] = ()
     next_steps: tuple[NextStep, ...] = ()
 
+    @property
+    def found(self) -> str:
+        """The functions and slots that training found, in words; nothing where there are none."""
+        findings = []
+        if self.functions:
+            findings.append(counted(len(self.functions), "function"))
+        if self.slots:
+            findings.append(f"the slots {', '.join(self.slots)}")
+        return f"found {' and '.join(findings)}" if findings else ""
+
     def __str__(self) -> str:
         """What was learned, what to expect of new sentences, and what to do next."""
         lines = [
             f"{counted(self.examples, 'example')}, {counted(self.rules, 'rule')}, "
             f"{counted(self.steps, 'step')}"
         ]
+        if self.found:
+            lines.append(self.found)
         if self.left_out:
             lines.append(f"no derivation yields {counted(self.left_out, 'program')}")
         if self.calibrator:

@@ -137,6 +137,15 @@ class TemplateSlot:
         return f"{{{self.argument}}}"
 
 
+def slot_names(template: str) -> list[str]:
+    """The slots that a template names, each once.
+
+    >>> slot_names("(dim {name}|make {name} darker) [in {area}]")
+    ['name', 'area']
+    """
+    return list(dict.fromkeys(match[1] for match in _SLOT.finditer(template)))
+
+
 def slots_in(sentence: str) -> list[TemplateSlot]:
     """The values of an expanded template, in their order.
 
