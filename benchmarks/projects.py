@@ -1,4 +1,4 @@
-"""Four small projects, as a new user finds them: at the start, and after an hour of what nqg advises.
+"""Five small projects, as a new user finds them: at the start, and after an hour of what nqg advises.
 
     python benchmarks/projects.py --jobs 8
     python benchmarks/projects.py --folds 5 --projects farm gym --set text.calls=none
@@ -27,7 +27,7 @@ from nqg.inference.decoding import DecodeOptions
 from nqg.settings_reader import changed_settings
 
 FOLDER = Path(__file__).parent / "projects"
-PROJECTS = ("farm", "gym", "clinica", "library_desk")
+PROJECTS = ("farm", "gym", "clinica", "library_desk", "observatory")
 STAGES = ("start", "hour")
 SEED = 0
 

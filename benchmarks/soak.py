@@ -45,7 +45,8 @@ WORDS = {
 }
 OLD_ANSWERS = 35.0  # seconds after a reload in which workers may still finish what they were asked
 RELOADED_WITHIN = 60  # seconds in which every worker must have loaded the other model
-RELOADED = r"process (\d+) loaded the model again: [0-9a-f]+"
+# A worker that replaces another may have the new model already.
+RELOADED = r"process (\d+) loaded the model again: [0-9a-f]+(?: \(unchanged\))?"
 IDLE_SECONDS = 8.0  # after which a connection is not used again
 FAILURES = ("wrong", "mixed", "stale", "lost", "dropped", "not reloaded")
 LOST_AFTER = 120.0  # seconds of asking again
