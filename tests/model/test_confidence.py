@@ -22,6 +22,7 @@ from nqg.model.confidence import (
     PRIORS,
     ROOT_PARENT,
     Calibrator,
+    CallEvidence,
     ContextWord,
     Evidence,
     Expectation,
@@ -217,6 +218,19 @@ def test_a_program_that_the_other_reader_finds_improbable_is_less_sure() -> None
     assert both.confidence(SURE) > 0.95
     assert both.confidence(replace(SURE, log_probability=-20.0)) < 0.5
     assert both.confidence(replace(SURE, probability=None, has_derivation=False)) < 0.9
+
+
+@pytest.mark.parametrize("log_probability", [None, 0.0], ids=["grammar", "both"])
+def test_words_that_no_derivation_reads_keep_a_program_from_being_sure(
+    log_probability: float | None,
+) -> None:
+    certain = replace(PRIORS[log_probability is not None], bias=100.0)
+    call = CallEvidence(1.0, unread_words=("maybe",))
+    evidence = Evidence(None, log_probability=log_probability, call=call)
+    assert certain.confidence(evidence) == 1 - OUT_OF_SCOPE_SHARE
+    all_read = replace(evidence, call=replace(call, unread_words=()))
+    for other in (all_read, replace(evidence, probability=1.0)):
+        assert certain.confidence(other) > 1 - OUT_OF_SCOPE_SHARE
 
 
 def test_more_unseen_pairs_than_are_counted_make_no_difference() -> None:

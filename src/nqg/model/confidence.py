@@ -209,6 +209,15 @@ class Evidence:
         is_call = self.call is not None and self.call.probability is not None
         return is_call and self.probability is None and self.log_probability is None
 
+    @property
+    def has_unread_words(self) -> bool:
+        """Whether the call reader leaves words out of the program, and no derivation reads them.
+
+        A second reader may have the program, too: nothing shows which words it goes by.
+        """
+        is_call = self.call is not None and bool(self.call.unread_words)
+        return is_call and self.probability is None
+
     def features(self) -> tuple[float, ...]:
         """What is weighed, in the order of `Weights`; all are between -1 and 1."""
         grammar, seq2seq = 0.0, 0.0
@@ -314,9 +323,9 @@ class Weights:
         """
         logit = self.logit(evidence)
         confidence = 1 / (1 + math.exp(-logit)) if logit > -700 else 0.0
-        # Words that nobody reads may take a command back. Training has no sentence that shows how
+        # Words that are left out may take a command back. Training has no sentence that shows how
         # often: as often as sentences are assumed to be out of scope.
-        if evidence.is_call_alone and evidence.call and evidence.call.unread_words:
+        if evidence.has_unread_words:
             return min(confidence, 1 - OUT_OF_SCOPE_SHARE)
         return confidence
 
