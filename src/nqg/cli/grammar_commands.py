@@ -565,7 +565,7 @@ def _given_rules(
 def note_unknown_slots(model: SavedModel, lines: Sequence[str]) -> None:
     """Print the names in templates that are not slots of a model."""
     slots = [slot.name for slot in model.text.slots.slots]
-    known = f"its slots are {', '.join(slots)}" if slots else "it has none"
+    listed = f"its slots are {', '.join(slots)}" if slots else "it has none"
     names: dict[str, None] = {}
     for line in lines:
         source = line.partition(f" {SEPARATOR} ")[0]
@@ -574,7 +574,7 @@ def note_unknown_slots(model: SavedModel, lines: Sequence[str]) -> None:
     for name in names:
         if name not in slots:
             err.print(
-                f"note: '{name}' is not a slot of this model ({known}). "
+                f"note: '{name}' is not a slot of this model ({listed}). "
                 f"{{{name}}} stands for what other rules read",
                 markup=False,
             )

@@ -170,13 +170,13 @@ def joined_halves(
             by_function[calls[0].name].append(example.source)
     if len(by_function) < 2:
         return []
-    made = []
+    joined = []
     for _ in range(count):
         functions = rng.sample(sorted(by_function), 2)
         first, second = (rng.choice(by_function[name]).split() for name in functions)
         words = [*first[: (len(first) + 1) // 2], *second[len(second) // 2 :]]
-        made.append(" ".join(words))
-    return made
+        joined.append(" ".join(words))
+    return joined
 
 
 class Insertion(NamedTuple):
@@ -199,19 +199,20 @@ def with_insertions(
     >>> with_insertions(["turn on the lamp", "what time is it"], 1, random.Random(1))
     [Insertion(sentence='what turn on the lamp', words=('what',))]
     """
-    known = sorted({word for sentence in sentences for word in sentence.split()})
-    made = []
+    vocabulary = sorted({word for sentence in sentences for word in sentence.split()})
+    insertions = []
     for number in range(count):
         words = rng.choice(sentences).split()
         inserted = []
         for _ in range(rng.randint(1, MOST_INSERTED)):
             is_known = rng.random() < 0.5
-            inserted.append(rng.choice(known) if is_known else _unknown_word(rng))
+            word = rng.choice(vocabulary) if is_known else _unknown_word(rng)
+            inserted.append(word)
         places = 0, len(words), rng.randint(0, len(words))
         at = places[number % len(places)]
         sentence = " ".join((*words[:at], *inserted, *words[at:]))
-        made.append(Insertion(sentence, tuple(inserted)))
-    return made
+        insertions.append(Insertion(sentence, tuple(inserted)))
+    return insertions
 
 
 def _unknown_word(rng: random.Random) -> str:

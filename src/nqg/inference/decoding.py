@@ -345,15 +345,15 @@ class ScoredCharts:
         if limit is None:
             return self._probabilities(targets, sentences, None)
         sharing = max(Counter(sentences).values(), default=1)
-        found = self._probabilities(targets, sentences, limit // sharing)
-        unknown = np.flatnonzero(np.isnan(found)).tolist()
+        probabilities = self._probabilities(targets, sentences, limit // sharing)
+        unknown = np.flatnonzero(np.isnan(probabilities)).tolist()
         if sharing > 1 and unknown:
             of_unknown = [sentences[number] for number in unknown]
             sharing = max(Counter(of_unknown).values())
-            found[unknown] = self._probabilities(
+            probabilities[unknown] = self._probabilities(
                 [targets[number] for number in unknown], of_unknown, limit // sharing
             )
-        return found
+        return probabilities
 
     def _probabilities(
         self,

@@ -431,7 +431,7 @@ class CallReader:
                     self._tokens(reading),
                     chances[call] / total,
                     (reading.score - background) / len(words),
-                    sum(each.is_new or each.is_form for each in reading.segments),
+                    sum(value.is_new or value.is_form for value in reading.segments),
                     _unread(spans, reading.segments),
                     new,
                     self._unread_words(taken_for, reading),
@@ -441,8 +441,8 @@ class CallReader:
 
     def _is_complete(self, reading: _Found) -> bool:
         """Whether a call has all arguments that every call of its function has."""
-        given = {name for name, _ in reading.arguments}
-        return self._required[reading.function] <= given
+        names = {name for name, _ in reading.arguments}
+        return self._required[reading.function] <= names
 
     @cached_property
     def _required(self) -> Mapping[str, frozenset[str]]:
@@ -456,18 +456,18 @@ class CallReader:
         for name, function in self.functions.items():
             least = max(function.count, ENOUGH_CALLS)
             counts = having[name].items()
-            required[name] = frozenset(each for each, count in counts if count >= least)
+            required[name] = frozenset(use for use, count in counts if count >= least)
         return required
 
     def _unread_words(
         self, taken_for: Sequence[str], reading: _Found
     ) -> tuple[int, ...]:
         inside = _places(reading.segments)
-        known = self._words_of[reading.function]
+        of_function = self._words_of[reading.function]
         unread = []
-        for place, word in enumerate(taken_for):
-            if place not in inside and word not in known:
-                unread.append(place)
+        for position, word in enumerate(taken_for):
+            if position not in inside and word not in of_function:
+                unread.append(position)
         return tuple(unread)
 
     def _tokens(self, reading: _Found) -> tuple[str, ...]:

@@ -160,18 +160,18 @@ def notices(
     """What to know of the records of a recipe: which were stored before, and whether others of the
     recipe are of other examples.
     """
-    known = [record for record in of_recipe if record in before]
-    if known:
-        commits = ", ".join(sorted({record.commit[:12] for record in known}))
-        runs = counted(len(known), "run")
+    stored = [record for record in of_recipe if record in before]
+    if stored:
+        commits = ", ".join(sorted({record.commit[:12] for record in stored}))
+        runs = counted(len(stored), "run")
         yield (
-            f"{known[0].cell.recipe}: {runs} stored in {folder}, of commit {commits}: "
+            f"{stored[0].cell.recipe}: {runs} stored in {folder}, of commit {commits}: "
             "not run again"
         )
     others: dict[str, None] = {}
     for record in before:
-        for made in of_recipe:
-            if record.cell.recipe == made.cell.recipe and record.data != made.data:
+        for new in of_recipe:
+            if record.cell.recipe == new.cell.recipe and record.data != new.data:
                 others[record.cell.system] = None
     made_now = {record.cell.system for record in of_recipe}
     left = [system for system in others if system not in made_now]

@@ -120,29 +120,29 @@ def trials(
     held_out = rng.sample(test, min(len(test), MOST_HELD_OUT))
     count = round(MADE_SHARE * len(held_out))
     reads_calls = grammar_parser(system).model.call_reader is not None
-    made = sentences_made(train, test, count, rng, reads_calls=reads_calls)
+    insertions = sentences_made(train, test, count, rng, reads_calls=reads_calls)
     sentences = [example.source for example in held_out]
-    sentences += [*out_of_scope, *(each.sentence for each in made)]
+    sentences += [*out_of_scope, *(insertion.sentence for insertion in insertions)]
     proposals = candidates(system, train, sentences)
     # Held-out sentences have a right program, which may be of a new form.
     template = likely_language(train).template
     known_templates = {template(without_values(example.target)) for example in train}
-    found = []
+    tried_sentences = []
     for example, proposed in zip(held_out, proposals):
         is_new = template(without_values(example.target)) not in known_templates
         tried = program_trials(proposed, example.target)
-        found.append(HeldOutSentence(tried, is_new_template=is_new))
+        tried_sentences.append(HeldOutSentence(tried, is_new_template=is_new))
     # Whatever is proposed for sentences out of scope is wrong.
     first_made = len(held_out) + len(out_of_scope)
     for proposed in proposals[len(held_out) : first_made]:
         wrong = program_trials(proposed, None)
-        found.append(HeldOutSentence(wrong, is_in_scope=False))
-    for insertion, proposed in zip(made, proposals[first_made:], strict=True):
+        tried_sentences.append(HeldOutSentence(wrong, is_in_scope=False))
+    for insertion, proposed in zip(insertions, proposals[first_made:], strict=True):
         # What is inserted into a text may belong to it.
-        unread = [each for each in proposed if not insertion.is_in(each[0])]
+        unread = [pair for pair in proposed if not insertion.is_in(pair[0])]
         wrong = program_trials(unread, None)
-        found.append(HeldOutSentence(wrong, is_in_scope=False, is_made=True))
-    return found
+        tried_sentences.append(HeldOutSentence(wrong, is_in_scope=False, is_made=True))
+    return tried_sentences
 
 
 def sentences_made(
@@ -159,15 +159,15 @@ def sentences_made(
     scope, and words that are inserted are what it must not ignore.
     """
     if reads_calls:
-        made = [Insertion(each) for each in joined_halves(train, count // 2, rng)]
-        known = [example.source for example in (*train, *test)]
-        made += with_insertions(known, count - len(made), rng)
+        negatives = list(map(Insertion, joined_halves(train, count // 2, rng)))
+        sources = [example.source for example in (*train, *test)]
+        negatives += with_insertions(sources, count - len(negatives), rng)
     else:
         sources = [example.source for example in train]
-        made = [Insertion(each) for each in made_out_of_scope(sources, count, rng)]
+        negatives = list(map(Insertion, made_out_of_scope(sources, count, rng)))
     # Halves may make a held-out sentence, which is in scope.
     in_scope = {" ".join(example.source.split()) for example in test}
-    return [each for each in made if each.sentence not in in_scope]
+    return [negative for negative in negatives if negative.sentence not in in_scope]
 
 
 def program_trials(
@@ -202,16 +202,18 @@ def candidates(
 ) -> list[list[tuple[str, Evidence]]]:
     """The programs that the readers propose for each sentence, and what speaks for each."""
     parser = grammar_parser(system)
-    known = knowledge(parser, train, has_seq2seq=isinstance(system, Hybrid))
+    calibrator = knowledge(parser, train, has_seq2seq=isinstance(system, Hybrid))
     # What is said relative to today refers to the day of the training sentences.
     options = DecodeOptions(today=parser.model.text.slots.today)
-    informed = Parser(replace(parser.model, calibrator=known), options)
-    found: list[list[tuple[str, Evidence]]] = []
+    informed = Parser(replace(parser.model, calibrator=calibrator), options)
+    proposals: list[list[tuple[str, Evidence]]] = []
     if isinstance(system, Hybrid):
         for _, joint in replace(system, parser=informed).candidates(sentences):
-            found.append([(each.target, each.evidence) for each in joint])
-        return found
+            proposals.append(
+                [(proposal.target, proposal.evidence) for proposal in joint]
+            )
+        return proposals
     for programs in informed.candidates(sentences):
-        proposed = [(each.target, each.evidence) for each in programs]
-        found.append(proposed)
-    return found
+        proposed = [(proposal.target, proposal.evidence) for proposal in programs]
+        proposals.append(proposed)
+    return proposals

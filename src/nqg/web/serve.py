@@ -258,8 +258,8 @@ def check_log(log: Path | None) -> None:
     folder = log.parent
     if not folder.is_dir():
         raise NqgError(f"{log}: cannot be written (no folder {folder}); make it first")
-    place = log if log.exists() else folder
-    if log.is_dir() or not os.access(place, os.W_OK):
+    written = log if log.exists() else folder
+    if log.is_dir() or not os.access(written, os.W_OK):
         raise NqgError(f"{log}: cannot be written; name a file that you may write to")
 
 
