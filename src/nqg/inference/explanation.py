@@ -88,7 +88,7 @@ def abstention_lines(answer: Answer) -> list[str]:
     >>> doubt = Answer("put on some polka", "play(polka)", confidence=0.4)
     >>> abstention = Answer(doubt.source, withheld=doubt, nearest=nearest, unknown_words=("polka",))
     >>> print("\\n".join(abstention_lines(abstention)))
-    withheld: play(polka)
+    withheld: play(polka) (not sure enough: 40 %)
     not in training: 'polka'
     nearest in training: 'play some jazz' is play(jazz)
     to teach it, add the sentence to the training file, with this program or the right one
