@@ -337,10 +337,10 @@ def test_answers_of_the_call_reader_alone_must_be_surer_than_others() -> None:
     call = CallEvidence(0.9, fit=2.0)
     alone, both = Evidence(None, False, call=call), Evidence(0.9, call=call)
     weights = PRIORS[False]
-    assert weights.least(alone, 0.6, 0.95) == LEAST_ALONE
-    assert weights.least(alone, 0.6, 0.7) == 0.7
-    assert weights.least(alone, 0.9, 0.95) == 0.9
-    assert weights.least(both, 0.6, 0.95) == 0.6
+    assert alone.least_confidence(0.6, 0.95) == LEAST_ALONE
+    assert alone.least_confidence(0.6, 0.7) == 0.7
+    assert alone.least_confidence(0.9, 0.95) == 0.9
+    assert both.least_confidence(0.6, 0.95) == 0.6
     right, wrong = (
         HeldOutSentence((ProgramTrial(alone, is_right),)) for is_right in (True, False)
     )

@@ -557,12 +557,12 @@ def _given_rules(
     lines = list(rules or [])
     if file:
         lines += [line for _, line in numbered_lines(file)]
-    note_unknown_slots(model, lines)
+    _note_unknown_slots(model, lines)
     places = read_rules(file, model.text) if file else {}
     return [*(rules or []), *places], places
 
 
-def note_unknown_slots(model: SavedModel, lines: Sequence[str]) -> None:
+def _note_unknown_slots(model: SavedModel, lines: Sequence[str]) -> None:
     """Print the names in templates that are not slots of a model."""
     slots = [slot.name for slot in model.text.slots.slots]
     listed = f"its slots are {', '.join(slots)}" if slots else "it has none"

@@ -658,10 +658,11 @@ class Parser(HubModel):
             reading=None,
             corrections=(),
         )
-        weights, least = calibrator.weights, self.least_confidence
+        least = self.least_confidence
         if self.options.least_confidence is None:
-            least = weights.least(best.evidence, least, calibrator.least_precision)
-        confidence = weights.confidence(best.evidence)
+            precision = calibrator.least_precision
+            least = best.evidence.least_confidence(least, precision)
+        confidence = calibrator.weights.confidence(best.evidence)
         judged = with_threshold(replace(answer, confidence=confidence), least)
         # An abstention says what the grammar lacks, if that is why.
         if judged.target is None and grammar.target is None:

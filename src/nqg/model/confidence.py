@@ -209,6 +209,14 @@ class Evidence:
         is_call = self.call is not None and self.call.probability is not None
         return is_call and self.probability is None and self.log_probability is None
 
+    def least_confidence(self, threshold: float, precision: float) -> float:
+        """The confidence from which on the program is an answer, where others are from a threshold
+        on.
+        """
+        if self.is_call_alone:
+            return max(threshold, min(LEAST_ALONE, precision))
+        return threshold
+
     @property
     def has_unread_words(self) -> bool:
         """Whether the call reader leaves words out of the program, and no derivation reads them.
@@ -328,13 +336,6 @@ class Weights:
         if evidence.has_unread_words:
             return min(confidence, 1 - OUT_OF_SCOPE_SHARE)
         return confidence
-
-    @staticmethod
-    def least(evidence: Evidence, threshold: float, precision: float) -> float:
-        """The confidence from which on an answer is given, where others are from a threshold on."""
-        if evidence.is_call_alone:
-            return max(threshold, min(LEAST_ALONE, precision))
-        return threshold
 
     @classmethod
     def fit(cls, sentences: Sequence[HeldOutSentence], *, has_seq2seq: bool) -> Weights:

@@ -34,7 +34,7 @@ from nqg.model_folder import quiet_transformers
 # Vectors of words begin with this share of the length that other weights have. What a vector begins
 # with is noise, and a word of one training sentence keeps most of it: where the noise happens to be
 # like what verbs have learned, it decides how other sentences with that word are read. Chosen on
-# COGS' training sentences with such words in the place of others; docs/slog.md has the table.
+# training sentences of COGS and GeoQuery; docs/slog.md has the table, and what was in view.
 WORD_SHARE = 0.5
 
 

@@ -27,7 +27,7 @@ from nqg.inference.hybrid import Hybrid
 from nqg.inference.parser import Parser
 from nqg.model.confidence import Evidence, HeldOutSentence, ProgramTrial
 from nqg.pipeline.run import Run
-from nqg.pipeline.second_reader import uses_gpu
+from nqg.pipeline.second_reader import fold_record, uses_gpu
 from nqg.pipeline.settings import TrainSettings
 from nqg.run_config import sha256
 from nqg.splits.compounds import likely_language
@@ -82,7 +82,7 @@ def held_out_sentences(
     for number, split in enumerate(islice(splits, count), start=1):
         others = out_of_scope[number - 1 :: used]
         fold_run = run.for_fold(number, used)
-        name, fold_fingerprint = f"fold-{number}.json", sha256(f"{fingerprint}{split}")
+        name, fold_fingerprint = fold_record(number), sha256(f"{fingerprint}{split}")
         result = run.recorded(name, FoldTrials, fold_fingerprint)
         if result is None:
             parts = split.parts(examples)

@@ -84,7 +84,7 @@ class FoldModel:
         """Forget what a run has recorded of the fold, if its model is not there."""
         path = self.run.path(FOLD_MODEL)
         if path is not None and not path.exists():
-            (path.parent / "fold-1.json").unlink(missing_ok=True)
+            (path.parent / fold_record(1)).unlink(missing_ok=True)
 
     def get(self) -> Seq2seq | None:
         """The model, if confidence was learned from any fold."""
@@ -99,6 +99,11 @@ class FoldModel:
         """Remove the model from the folder of the run, where all has learned from it."""
         if path := self.run.path(FOLD_MODEL):
             shutil.rmtree(path, ignore_errors=True)
+
+
+def fold_record(number: int) -> str:
+    """The file in the folder of a run that has what readers of a fold made of it."""
+    return f"fold-{number}.json"
 
 
 def uses_gpu(run: Run) -> bool:

@@ -24,7 +24,6 @@ from nqg.model.tensors import best_device
 from nqg.run_config import DataFingerprint, RunConfig
 from nqg.seq2seq.adafactor import StackedAdafactor
 from nqg.seq2seq.batches import SubwordCorpus, SubwordPair
-from nqg.seq2seq.frozen_output import use_byte_dropout
 from nqg.seq2seq.objective import Seq2seqObjective
 from nqg.seq2seq.seq2seq import (
     Seq2seq,
@@ -118,8 +117,6 @@ class FineTuning:
         if training.freeze_embeddings:
             model.get_input_embeddings().requires_grad_(False)
             model.get_output_embeddings().requires_grad_(False)
-        if training.freeze_embeddings and self.device.type == "cpu":
-            use_byte_dropout(model)
         self.shards: Shards | None = None
         if training.shard and processes.count > 1:
             check_divisible(
@@ -279,11 +276,8 @@ def fuse_kernels(model: nn.Module) -> None:
                 setattr(parent, name, norm)
             elif isinstance(module, NewGELUActivation):
                 setattr(parent, name, nn.GELU(approximate="tanh"))
-            elif (
-                isinstance(parent, T5Attention)
-                and isinstance(module, nn.Embedding)
-                and not module._forward_hooks
-            ):
+            elif isinstance(parent, T5Attention) and isinstance(module, nn.Embedding):
+                # A model that goes on learning has such a hook already; a second changes nothing.
                 module.register_forward_hook(laid_out_by_heads)
 
 

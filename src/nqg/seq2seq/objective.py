@@ -15,7 +15,6 @@ from torch import Tensor
 
 from nqg.seq2seq.batches import BatchShape, SubwordCorpus, planned_steps, split_by_size
 from nqg.seq2seq.cuda_graphs import CopiedModel, CrossEntropy, CudaGraphs
-from nqg.seq2seq.frozen_output import FrozenOutputCrossEntropy, has_frozen_output
 from nqg.seq2seq.settings import FineTuningSettings
 from nqg.training.processes import Processes
 
@@ -49,8 +48,6 @@ class Seq2seqObjective:
             or settings.gradient_checkpointing
             or self.is_sharded
         ):
-            if has_frozen_output(self.model):
-                return FrozenOutputCrossEntropy(self.model, settings.precision)
             return CrossEntropy(self.model, settings.precision)
         if not settings.record_kernels:
             return CopiedModel(self.model, settings.precision)
