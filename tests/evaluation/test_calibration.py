@@ -336,7 +336,6 @@ def test_where_no_threshold_is_precise_enough_answers_that_are_rather_right_are_
 def test_answers_of_the_call_reader_alone_must_be_surer_than_others() -> None:
     call = CallEvidence(0.9, fit=2.0)
     alone, both = Evidence(None, False, call=call), Evidence(0.9, call=call)
-    weights = PRIORS[False]
     assert alone.least_confidence(0.6, 0.95) == LEAST_ALONE
     assert alone.least_confidence(0.6, 0.7) == 0.7
     assert alone.least_confidence(0.9, 0.95) == 0.9
